@@ -1,0 +1,163 @@
+"""A job as the engine holds it: what was asked (`Job`, written once) and where it stands (one narrow row).
+
+A live job has exactly one narrow row: `Waiting`, `Ready` or `Lease`. Its end is `Ended`, the row of history, which also
+carries its last attempt. `Attempt` is an attempt that did not end the job. All times are microseconds since 1970.
+"""
+
+from enum import IntEnum
+
+import msgspec
+
+from foliot.domain.duration import HOUR, Micros
+from foliot.domain.ids import JobKey, WorkerKey
+from foliot.domain.priority import DEFAULT as DEFAULT_PRIORITY
+from foliot.domain.retry import DEFAULT as DEFAULT_RETRY
+from foliot.domain.retry import Retry
+
+DEFAULT_TIMEOUT = HOUR
+NAMESPACE = "default"
+
+
+class State(IntEnum):
+    """A job's stored state; the numbers are those of the store and never change."""
+
+    BLOCKED = 1
+    SCHEDULED = 2
+    QUEUED = 3
+    RUNNING = 4
+    COMPLETED = 5
+    FAILED = 6
+    CANCELLED = 7
+
+
+ENDED_STATES = (State.COMPLETED, State.FAILED, State.CANCELLED)
+
+
+class AttemptStatus(IntEnum):
+    """How one attempt stands; the numbers are those of the store."""
+
+    CLAIMED = 1
+    PROCESSING = 2
+    SUCCESS = 3
+    RETRIABLE_FAILURE = 4
+    FATAL_FAILURE = 5
+    TIMED_OUT = 6
+    LOST = 7
+    RELEASED = 8
+    CANCELLED = 9
+
+
+class Lane(msgspec.Struct, frozen=True):
+    """Jobs of a lane need exactly the same of a worker, so that what fits a worker is arithmetic on lanes."""
+
+    namespace: str
+    queue: str
+    job_type: str
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked for: the wide row. Only a user's `PUT` changes it."""
+
+    id: JobKey
+    name: str | None  # the client's own job_id; None where the shown id is made from `id`
+    lane: Lane
+    lane_id: int
+    priority: int = DEFAULT_PRIORITY
+    due: Micros  # schedule_time
+    created: Micros
+    payload: str = "{}"  # JSON as it came, never parsed by us
+    retry: Retry = DEFAULT_RETRY
+    timeout: Micros = DEFAULT_TIMEOUT
+    deadline: Micros | None = None
+    tags: tuple[str, ...] = ()
+    owner: str = ""
+    schedule_id: str | None = None
+
+
+class Narrow(msgspec.Struct, frozen=True, kw_only=True):
+    """What every live row carries. `attempt` never repeats; `counted` leaves out released attempts; `tries_left` is
+    what a redrive fills up again; `lost` counts attempts whose worker was gone; `version` grows with each change;
+    `deadline` is there only until the first claim."""
+
+    id: JobKey
+    lane_id: int
+    priority: int
+    due: Micros  # when this row's work is due: the schedule time, or the next try
+    deadline: Micros | None
+    attempt: int
+    counted: int
+    tries_left: int
+    lost: int
+    version: int
+    since: Micros  # when this row was written
+
+
+class Waiting(Narrow, frozen=True, kw_only=True):
+    """Not yet ready: for its time, its parents, or because it is held."""
+
+    hold: bool = False
+    parents: int = 0
+
+
+class Ready(Narrow, frozen=True, kw_only=True):
+    """Only a worker is missing."""
+
+    rank: int
+
+
+class Lease(Narrow, frozen=True, kw_only=True):
+    """Running: owned by one worker under one nonce. `check_at` is when a node itself must step in: the timeout, or the
+    end of the grace after a cancel, whichever is first."""
+
+    worker: WorkerKey
+    nonce: int
+    claimed: Micros
+    check_at: Micros
+    started: Micros | None = None
+    cancel_asked: Micros | None = None
+    progress: str | None = None  # JSON: {"value":…, "note":…}
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt of a job. `error` is JSON text."""
+
+    id: JobKey
+    attempt: int
+    status: AttemptStatus
+    worker: WorkerKey
+    nonce: int
+    due: Micros
+    claimed: Micros
+    started: Micros | None
+    ended: Micros | None
+    error: str | None = None
+    exit_code: int | None = None
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """A job's end: the row of history. The attempt's columns are None where it ended without one."""
+
+    id: JobKey
+    lane_id: int
+    state: State
+    reason: str | None
+    attempt: int
+    counted: int
+    lost: int
+    version: int
+    due: Micros
+    ended: Micros
+    last: Attempt | None
+    result: str | None = None  # JSON text
+
+
+Row = Waiting | Ready | Lease | Ended
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A job and where it stands, as one snapshot. `last` is its latest attempt that has ended, if any; for an ended job
+    that is `row.last`."""
+
+    job: Job
+    row: Row
+    last: Attempt | None = None

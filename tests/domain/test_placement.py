@@ -1,0 +1,134 @@
+"""Which worker gets how many of which lane."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foliot.domain.ids import WorkerKey
+from foliot.domain.job import Lane
+from foliot.domain.placement import Demand, Order, plan
+from foliot.domain.worker import Worker
+from tests.domain.rows import NOW
+
+LANES = {
+    number: Lane("default", queue, job_type)
+    for number, (queue, job_type) in enumerate((q, t) for q in ("mail", "bills", "night") for t in ("echo", "http"))
+}
+HEADS = st.dictionaries(
+    st.sampled_from(sorted(LANES)), st.lists(st.integers(0, 20), max_size=6).map(sorted), max_size=len(LANES)
+)
+
+
+def make_worker(number: int, *, queues: tuple[str, ...] = (), job_types: tuple[str, ...] = ()) -> Worker:
+    return Worker(
+        id=WorkerKey(number),
+        namespace="default",
+        name=f"worker {number}",
+        queues=queues,
+        job_types=job_types,
+        since=NOW,
+        seen=NOW,
+        until=NOW,
+    )
+
+
+def demands(*, picky: bool) -> st.SearchStrategy[list[Demand]]:
+    """Up to four workers, and how much each can take."""
+    queues = st.sampled_from([(), ("mail",), ("mail", "bills"), ("night",)]) if picky else st.just(())
+    job_types = st.sampled_from([(), ("echo",), ("http",), ("other",)]) if picky else st.just(())
+    one = st.tuples(queues, job_types, st.integers(-1, 8))
+    return st.lists(one, max_size=4).map(
+        lambda many: [
+            Demand(make_worker(number, queues=queues, job_types=job_types), free)
+            for number, (queues, job_types, free) in enumerate(many)
+        ]
+    )
+
+
+def taken_by_lane(orders: list[Order]) -> Counter[int]:
+    taken: Counter[int] = Counter()
+    for order in orders:
+        taken[order.lane_id] += order.count
+    return taken
+
+
+def taken_by_worker(orders: list[Order]) -> Counter[int]:
+    taken: Counter[int] = Counter()
+    for order in orders:
+        taken[order.worker] += order.count
+    return taken
+
+
+@given(demands=demands(picky=True), heads=HEADS)
+def test_nobody_gets_more_than_it_has_free_or_than_there_is(demands: list[Demand], heads: dict[int, list[int]]) -> None:
+    orders = plan(demands, LANES, heads)
+    assert all(order.count > 0 for order in orders)
+    assert len({(order.lane_id, order.worker) for order in orders}) == len(orders)
+    free = {demand.worker.id: max(0, demand.free) for demand in demands}
+    assert all(count <= free[WorkerKey(worker)] for worker, count in taken_by_worker(orders).items())
+    assert all(count <= len(heads[lane]) for lane, count in taken_by_lane(orders).items())
+
+
+@given(demands=demands(picky=True), heads=HEADS)
+def test_a_worker_gets_only_of_lanes_that_it_serves(demands: list[Demand], heads: dict[int, list[int]]) -> None:
+    workers = {demand.worker.id: demand.worker for demand in demands}
+    assert all(workers[order.worker].serves(LANES[order.lane_id]) for order in plan(demands, LANES, heads))
+
+
+@given(demands=demands(picky=True), heads=HEADS)
+def test_no_worker_stays_idle_beside_a_job_that_it_could_take(
+    demands: list[Demand], heads: dict[int, list[int]]
+) -> None:
+    orders = plan(demands, LANES, heads)
+    by_worker, by_lane = taken_by_worker(orders), taken_by_lane(orders)
+    idle = [demand.worker for demand in demands if demand.free > by_worker[demand.worker.id]]
+    left = [LANES[lane] for lane, ranks in heads.items() if len(ranks) > by_lane[lane]]
+    assert not [(worker, lane) for worker in idle for lane in left if worker.serves(lane)]
+
+
+@given(demands=demands(picky=False), heads=HEADS)
+def test_within_a_queue_the_smallest_ranks_go_first(demands: list[Demand], heads: dict[int, list[int]]) -> None:
+    taken = taken_by_lane(plan(demands, LANES, heads))
+    for queue in {lane.queue for lane in LANES.values()}:
+        lanes = [lane for lane in heads if LANES[lane].queue == queue]
+        went = [rank for lane in lanes for rank in heads[lane][: taken[lane]]]
+        stayed = [rank for lane in lanes for rank in heads[lane][taken[lane] :]]
+        assert not went or not stayed or max(went) <= min(stayed)
+
+
+@given(demands=demands(picky=False), heads=HEADS)
+def test_queues_take_turns(demands: list[Demand], heads: dict[int, list[int]]) -> None:
+    taken = taken_by_lane(plan(demands, LANES, heads))
+    by_queue: Counter[str] = Counter()
+    has_more: set[str] = set()
+    for lane, ranks in heads.items():
+        by_queue[LANES[lane].queue] += taken[lane]
+        if len(ranks) > taken[lane]:
+            has_more.add(LANES[lane].queue)
+    most = max(by_queue.values(), default=0)
+    assert all(by_queue[queue] >= most - 1 for queue in has_more)
+
+
+@given(demands=demands(picky=False), heads=HEADS)
+def test_the_worker_with_the_most_room_goes_first(demands: list[Demand], heads: dict[int, list[int]]) -> None:
+    taken = taken_by_worker(plan(demands, LANES, heads))
+    room = {demand.worker.id: max(0, demand.free) - taken[demand.worker.id] for demand in demands}
+    assert all(room[WorkerKey(worker)] + 1 >= max(room.values()) for worker in taken)
+
+
+def test_a_plan_counts_jobs_of_a_lane_together() -> None:
+    orders = plan([Demand(make_worker(1), 5)], LANES, {0: [1, 4], 1: [2, 3], 2: [9]})
+    assert sorted((order.lane_id, order.count) for order in orders) == [(0, 2), (1, 2), (2, 1)]
+
+
+def test_a_lane_that_nobody_has_room_for_holds_up_no_other() -> None:
+    demands = [Demand(make_worker(1, job_types=("echo",)), 1), Demand(make_worker(2, job_types=("http",)), 2)]
+    orders = plan(demands, LANES, {0: [1, 2, 3], 1: [8, 9]})
+    assert {(order.lane_id, order.worker, order.count) for order in orders} == {(0, 1, 1), (1, 2, 2)}
+
+
+def test_without_room_or_work_there_is_nothing_to_order() -> None:
+    assert plan([], LANES, {0: [1]}) == []
+    assert plan([Demand(make_worker(1), 0)], LANES, {0: [1]}) == []
+    assert plan([Demand(make_worker(1), 3)], LANES, {0: []}) == []

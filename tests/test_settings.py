@@ -1,0 +1,208 @@
+"""Settings: where they come from, which place wins, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from foliot.settings import Settings, SettingsError, load_settings
+
+NAMES = [field.name for field in msgspec.structs.fields(Settings)]
+POSTGRES = "postgresql://foliot@db/foliot"
+OTHER_VALUES: dict[str, Any] = {
+    "host": "::1",
+    "port": 8080,
+    "database": POSTGRES,
+    "data_dir": "elsewhere",
+    "worker": False,
+    "worker_concurrency": 3,
+    "processes": 2,
+    "allow_commands": True,
+    "admin_key": "k" * 32,
+    "lease_seconds": 60.5,
+    "heartbeat_seconds": 2.5,
+    "retention_days": 7.0,
+    "url": "https://jobs.example",
+    "log_level": "debug",
+}
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(text: str, name: str = "foliot.toml") -> Path:
+    file = Path(name)
+    file.write_text(text)
+    return file
+
+
+def refused(
+    given: dict[str, Any] | None = None, environ: dict[str, str] | None = None, file: Path | None = None
+) -> str:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(given, environ or {}, file)
+    return str(caught.value)
+
+
+# where they come from
+
+
+def test_without_anything_set_there_are_defaults() -> None:
+    assert load_settings(environ={}) == Settings()
+
+
+def test_the_command_line_beats_the_environment_and_that_the_file() -> None:
+    write('port = 1\nhost = "file"\nlog_level = "debug"\n')
+    environ = {"FOLIOT_PORT": "2", "FOLIOT_HOST": "environment"}
+    settings = load_settings({"port": 3, "host": None}, environ)
+    assert (settings.port, settings.host, settings.log_level) == (3, "environment", "debug")
+
+
+def test_the_process_environment_is_read_where_none_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOLIOT_PORT", "4711")
+    assert load_settings().port == 4711
+
+
+def test_an_empty_variable_counts_as_not_set() -> None:
+    assert load_settings(environ={"FOLIOT_PORT": "", "FOLIOT_CONFIG": ""}) == Settings()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_setting_has_its_variable_and_its_line_in_the_file(name: str) -> None:
+    value = OTHER_VALUES[name]
+    assert value != getattr(Settings(), name)
+    given = {"database": POSTGRES} if name == "processes" else {}
+    from_environment = load_settings(given, {f"FOLIOT_{name.upper()}": str(value)})
+    from_file = load_settings(given, {}, write(f"{name} = {msgspec.json.encode(value).decode()}"))
+    assert getattr(from_environment, name) == getattr(from_file, name) == value
+    assert type(getattr(from_environment, name)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1", True), ("true", True), ("YES", True), ("on", True), ("0", False), ("False", False), ("no", False)],
+)
+def test_a_switch_may_be_said_in_several_ways(text: str, value: bool) -> None:
+    assert load_settings(environ={"FOLIOT_WORKER": text, "FOLIOT_ALLOW_COMMANDS": text}).worker is value
+
+
+def test_a_file_may_be_named_by_the_command_line_or_the_environment() -> None:
+    write("port = 1")
+    other, third = write("port = 2", "other.toml"), write("port = 3", "third.toml")
+    assert load_settings(environ={"FOLIOT_CONFIG": str(other)}).port == 2
+    assert load_settings(environ={"FOLIOT_CONFIG": str(other)}, file=third).port == 3
+
+
+# what is refused
+
+
+def test_a_file_that_was_asked_for_must_be_there() -> None:
+    assert refused(file=Path("none.toml")) == "none.toml is not there"
+    assert refused(environ={"FOLIOT_CONFIG": "none.toml"}) == "none.toml is not there"
+
+
+def test_a_file_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+    assert refused(file=tmp_path).startswith(f"{tmp_path} can not be read: ")
+
+
+def test_a_file_that_is_no_toml_is_named() -> None:
+    assert refused(file=write("port: 7")).startswith("foliot.toml is not valid TOML: ")
+    Path("binary.toml").write_bytes(b"host = '\xff'")
+    assert refused(file=Path("binary.toml")) == "binary.toml is not UTF-8 text"
+
+
+def test_an_unknown_line_of_the_file_is_refused_with_the_settings_there_are() -> None:
+    message = refused(file=write("prot = 7070"))
+    assert message.startswith("foliot.toml: there is no setting 'prot'")
+    assert [name for name in NAMES if name not in message] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "type_"),
+    [("PORT", "http", "int"), ("WORKER", "maybe", "bool"), ("LEASE_SECONDS", "30s", "float")],
+)
+def test_a_value_of_the_wrong_type_is_refused_by_name(name: str, value: str, type_: str) -> None:
+    message = refused(environ={f"FOLIOT_{name}": value})
+    assert message == f"FOLIOT_{name} is {value!r}; it must be of type {type_}"
+
+
+def test_a_wrong_value_of_the_file_is_refused_by_file_and_name() -> None:
+    assert refused(file=write("port = true")) == "foliot.toml: port is True; it must be of type int"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"port": -1}, "port is -1; it must be 0 to 65535"),
+        ({"port": 65536}, "port is 65536; it must be 0 to 65535"),
+        ({"heartbeat_seconds": 0}, "heartbeat_seconds is 0; it must be more than 0"),
+        ({"heartbeat_seconds": float("nan")}, "heartbeat_seconds is nan; it must be more than 0"),
+        ({"lease_seconds": float("inf")}, "lease_seconds is inf; it must be more than 0"),
+        ({"retention_days": -1}, "retention_days is -1; it must be more than 0"),
+        ({"lease_seconds": 19.9}, "lease_seconds (19.9) must be at least twice heartbeat_seconds (10)"),
+        ({"worker_concurrency": 0}, "worker_concurrency is 0; it must be 1 or more"),
+        ({"processes": 0}, "processes is 0; it must be 1 or more"),
+        ({"processes": 2}, "more than one process needs PostgreSQL"),
+        ({"database": "mysql://db/foliot"}, "database is 'mysql://db/foliot'; use postgresql://"),
+        ({"admin_key": "k" * 15}, "admin_key is shorter than 16 characters"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_what_can_not_work_is_refused_with_what_would(given: dict[str, Any], told: str) -> None:
+    assert refused(given).startswith(told)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"port": 0},
+        {"port": 65535},
+        {"lease_seconds": 20},
+        {"lease_seconds": 1, "heartbeat_seconds": 0.5},
+        {"processes": 2, "database": POSTGRES},
+        {"database": "postgres://db/foliot"},
+        {"database": "sqlite:///jobs.db"},
+        {"admin_key": "k" * 16},
+    ],
+    ids=str,
+)
+def test_what_can_just_work_is_taken(given: dict[str, Any]) -> None:
+    settings = load_settings(given, {})
+    assert {name: getattr(settings, name) for name in given} == given
+
+
+def test_a_message_never_tells_the_admin_key() -> None:
+    assert "secret" not in refused({"admin_key": "secret"})
+
+
+# what follows from them
+
+
+def test_without_a_database_jobs_are_kept_in_the_data_folder() -> None:
+    assert Settings(data_dir="data").store_url == "sqlite:///data/foliot.db"
+    assert Settings(data_dir="/var/lib/foliot").store_url == "sqlite:////var/lib/foliot/foliot.db"
+    assert Settings().is_sqlite
+    assert Settings(database=POSTGRES).store_url == POSTGRES
+    assert not Settings(database=POSTGRES).is_sqlite
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:7070"),
+        ("0.0.0.0", "http://127.0.0.1:7070"),
+        ("", "http://127.0.0.1:7070"),
+        ("::", "http://127.0.0.1:7070"),
+        ("::1", "http://[::1]:7070"),
+        ("jobs.example", "http://jobs.example:7070"),
+    ],
+)
+def test_clients_find_the_node_where_it_listens(host: str, url: str) -> None:
+    assert Settings(host=host).node_url == url
+
+
+def test_clients_find_the_node_where_its_url_says() -> None:
+    assert Settings(url="https://jobs.example", host="::").node_url == "https://jobs.example"
