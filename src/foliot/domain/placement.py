@@ -36,6 +36,10 @@ def plan(demands: Sequence[Demand], lanes: Mapping[int, Lane], heads: Mapping[in
     takers = {
         lane_id: [key for key in room if workers[key].serves(lanes[lane_id])] for lane_id in heads if heads[lane_id]
     }
+    if len(takers) == 1:  # the usual case, without looking at each place
+        (lane_id, keys), *_ = takers.items()
+        if len(keys) == 1:
+            return [Order(lane_id, keys[0], min(room[keys[0]], len(heads[lane_id])))]
     counts: dict[tuple[int, WorkerKey], int] = {}
     queues: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
     for lane_id, keys in takers.items():

@@ -1,0 +1,114 @@
+"""Carrying out changes: whoever deletes the row it names owns the move."""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from foliot.domain.duration import Micros
+from foliot.domain.ids import JobKey
+from foliot.domain.job import Ready, Waiting
+from foliot.domain.states import Change, End, Mark, Place, Requeue
+from foliot.store.postgres.connections import Connection, columns
+from foliot.store.postgres.part import SQL, Part
+from foliot.store.postgres.rows import attempt_values, changed_job_values, narrow_values
+
+_MARKS = 100  # in one statement
+_ORDER = (Place.WAITING, Place.READY, Place.LEASES, Place.HISTORY)  # in which rows are locked
+
+
+class Changes(Part):
+    async def save(self, changes: Sequence[Change], now: Micros) -> set[JobKey]:
+        ends: dict[Place, list[End]] = {}
+        requeues: dict[Place, list[Requeue]] = {}
+        marks: list[Mark] = []
+        for change in sorted(changes, key=_key):
+            match change:
+                case End():
+                    ends.setdefault(change.source, []).append(change)
+                case Requeue():
+                    requeues.setdefault(change.source, []).append(change)
+                case Mark():
+                    marks.append(change)
+                case _:
+                    assert_never(change)
+        if not requeues and not marks and ends.keys() == {Place.LEASES}:
+            rows = await self._connections.write(SQL["end_leases"], *_lease_ends(ends[Place.LEASES]))
+            return {row[0] for row in rows}
+
+        async def work(connection: Connection) -> set[JobKey]:
+            done: set[JobKey] = set()
+            for place in _ORDER:
+                if place in ends:
+                    done |= await _end(connection, place, ends[place])
+                if place in requeues:
+                    done |= await _requeue(connection, place, requeues[place])
+                if place is Place.LEASES and marks:
+                    done |= await _mark(connection, marks)
+            return done
+
+        try:
+            return await self._connections.transact(work) if changes else set()
+        finally:
+            self._marks.lower_to(requeue.row for group in requeues.values() for requeue in group)
+
+
+def _key(change: Change) -> int:
+    return change.id
+
+
+def _lease_ends(ends: Sequence[End]) -> list[list[object]]:
+    return columns(
+        [
+            (
+                end.id,
+                end.version,
+                end.nonce,
+                end.state,
+                end.reason,
+                end.ended,
+                end.attempt_status,
+                end.started,
+                end.error,
+                end.exit_code,
+                end.result,
+            )
+            for end in ends
+        ],
+        11,
+    )
+
+
+async def _end(connection: Connection, place: Place, ends: Sequence[End]) -> set[JobKey]:
+    if place is Place.LEASES:
+        rows = await connection.fetch(SQL["end_leases"], *_lease_ends(ends))
+    else:
+        values = [(end.id, end.version, end.state, end.reason, end.ended, end.error, end.result) for end in ends]
+        rows = await connection.fetch(SQL[f"end_{place.value}"], *columns(values, 7))
+    return {row[0] for row in rows}
+
+
+async def _requeue(connection: Connection, place: Place, requeues: Sequence[Requeue]) -> set[JobKey]:
+    values = [(requeue.id, requeue.version, requeue.nonce) for requeue in requeues]
+    left = {row[0] for row in await connection.fetch(SQL[f"leave_{place.value}"], *columns(values, 3))}
+    moved = [requeue for requeue in requeues if requeue.id in left]
+    waiting = [narrow_values(requeue.row) for requeue in moved if isinstance(requeue.row, Waiting)]
+    ready = [narrow_values(requeue.row) for requeue in moved if isinstance(requeue.row, Ready)]
+    attempts = [attempt_values(requeue.attempt) for requeue in moved if requeue.attempt is not None]
+    jobs = [changed_job_values(requeue.job) for requeue in moved if requeue.job is not None]
+    for query, rows, width in (
+        ("enter_waiting", waiting, 14),
+        ("enter_ready", ready, 12),
+        ("insert_attempts", attempts, 11),
+        ("change_jobs", jobs, 11),
+    ):
+        if rows:
+            await connection.execute(SQL[query], *columns(rows, width))
+    return left
+
+
+async def _mark(connection: Connection, marks: Sequence[Mark]) -> set[JobKey]:
+    values = [(mark.id, mark.nonce, mark.started, mark.progress, mark.cancel_asked, mark.check_at) for mark in marks]
+    marked: set[JobKey] = set()
+    for start in range(0, len(values), _MARKS):
+        rows = await connection.fetch(SQL["mark_leases"], *columns(values[start : start + _MARKS], 6))
+        marked.update(row[0] for row in rows)
+    return marked

@@ -1,0 +1,100 @@
+"""Partitions: one for each UTC day of ids, made ahead of time and dropped whole."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import date
+from typing import Any, Final, TypeVar
+
+from asyncpg import exceptions as pg
+
+from foliot.domain.duration import DAY, Micros
+from foliot.domain.errors import Unavailable
+from foliot.domain.ids import first_of
+from foliot.store.postgres.connections import Connection
+from foliot.store.postgres.part import SQL, Part
+from foliot.store.postgres.submissions import REQUEST_KEY_AGE
+
+AHEAD: Final = 3
+MOST_KEPT: Final = 50_000  # rows of a day copied under lock; a day of which more lives stays as it is
+_LOCK_WAIT: Final = "200ms"
+_TRIES: Final = 20
+_PAUSE: Final = 0.1
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+T = TypeVar("T")
+
+
+class Day:
+    """A UTC day: its name in the database and its range of ids."""
+
+    def __init__(self, number: int) -> None:
+        self.suffix = f"d{date.fromordinal(_EPOCH + number):%Y%m%d}"
+        self.low, self.high = first_of(number * DAY), first_of((number + 1) * DAY)
+
+    @classmethod
+    def at(cls, time: Micros) -> "Day":
+        return cls(time // DAY)
+
+    @classmethod
+    def named(cls, suffix: str) -> "Day":
+        year, month, day = int(suffix[1:5]), int(suffix[5:7]), int(suffix[7:9])
+        return cls(date(year, month, day).toordinal() - _EPOCH)
+
+
+class Days(Part):
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._keys_forgotten = 0  # names of ids below were looked at by an earlier call
+
+    async def prepare_days(self, now: Micros) -> None:
+        there = set(await self._days())
+        for ahead in range(AHEAD + 1):
+            day = Day.at(now + ahead * DAY)
+            if day.suffix not in there:
+                await self._change_days(SQL["add_day"], day.suffix, day.low, day.high)
+
+    async def forget(self, before: Micros, limit: int) -> int:
+        gone = len(await self._connections.write(SQL["forget_request_keys"], REQUEST_KEY_AGE, limit))
+        gone += len(await self._connections.write(SQL["forget_kept"], before, first_of(before), limit))
+        past = [day for day in map(Day.named, await self._days()) if day.high <= first_of(before)]
+        for day in past:
+            if gone >= limit:
+                break
+            gone += await self._forget_day(day, before, limit)
+        return gone
+
+    async def _forget_day(self, day: Day, before: Micros, limit: int) -> int:
+        """A piece of the day's names; when all are looked at, the day itself."""
+        start = max(self._keys_forgotten, day.low)
+        last, gone = (await self._connections.write(SQL["forget_job_keys"], start, day.high, limit, before))[0]
+        if last is not None and last + 1 < day.high:
+            self._keys_forgotten = last + 1
+            if gone:
+                return int(gone)
+            return await self._forget_day(day, before, limit)
+        self._keys_forgotten = 0
+        dropped: int = await self._change_days(SQL["drop_day"], day.suffix, day.low, day.high, before, MOST_KEPT)
+        return int(gone) + max(0, dropped)
+
+    async def _days(self) -> list[str]:
+        return [row[0] for row in await self._connections.read(SQL["days"])]
+
+    async def _change_days(self, query: str, *arguments: object) -> Any:
+        """Run a change of the partitions with little patience for locks, again and again: who waits for an exclusive
+        lock holds up all who come after."""
+
+        async def work(connection: Connection) -> Any:
+            await connection.fetchval(SQL["short_locks"], _LOCK_WAIT)
+            return await connection.fetchval(query, *arguments)
+
+        return await _patiently(lambda: self._connections.transact(work))
+
+
+async def _patiently(work: Callable[[], Awaitable[T]]) -> T:
+    for _ in range(_TRIES - 1):
+        try:
+            return await work()
+        except Unavailable as error:
+            if not isinstance(error.__cause__, pg.LockNotAvailableError):
+                raise
+            await asyncio.sleep(_PAUSE)
+    return await work()

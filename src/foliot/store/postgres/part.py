@@ -1,0 +1,43 @@
+"""What the parts of the store share: its connections, the lanes it has met, the marks of the lanes."""
+
+from collections.abc import Iterable, Sequence
+
+from foliot.domain.job import Lane
+from foliot.store.postgres.connections import Connections, columns
+from foliot.store.postgres.marks import Marks
+from foliot.store.queries import load_queries
+
+SQL = load_queries("postgres")
+
+
+class Part:
+    def __init__(self, url: str) -> None:
+        self._connections = Connections(url)
+        self._marks = Marks()
+        self._lanes: dict[int, Lane] = {}
+        self._lane_ids: dict[Lane, int] = {}
+
+    async def lane_ids(self, lanes: Sequence[Lane]) -> list[int]:
+        missing = {lane for lane in lanes if lane not in self._lane_ids}
+        if missing:
+            # Sorted, so that two nodes that make the same lanes wait for each other in one order.
+            names = columns(sorted((lane.namespace, lane.queue, lane.job_type) for lane in missing), 3)
+            await self._connections.write(SQL["insert_lanes"], *names)
+            for row in await self._connections.read(SQL["lanes_by_name"], *names):
+                self._meet(*row)
+        return [self._lane_ids[lane] for lane in lanes]
+
+    def lane(self, lane_id: int) -> Lane | None:
+        return self._lanes.get(lane_id)
+
+    async def _meet_lanes(self, lane_ids: Iterable[int]) -> None:
+        """Make sure that these lanes are known here."""
+        missing = {lane_id for lane_id in lane_ids if lane_id not in self._lanes}
+        if missing:
+            for row in await self._connections.read(SQL["lanes_by_id"], sorted(missing)):
+                self._meet(*row)
+
+    def _meet(self, lane_id: int, namespace: str, queue: str, job_type: str) -> None:
+        lane = Lane(namespace, queue, job_type)
+        self._lanes[lane_id] = lane
+        self._lane_ids[lane] = lane_id

@@ -1,0 +1,128 @@
+-- Moves: each deletes the row it replaces, and only where that succeeded writes what comes instead. Arrays come sorted by id,
+-- so that rows are locked in one order.
+--
+-- A look-up is a lateral subquery with a lock or `offset 0`, which the planner can not turn around: it goes from our array to the
+-- table, by its key. Written as a join it would, for a table that was empty when statistics were last taken, start at
+-- the table and compare each of its rows with each of ours.
+
+-- name: end_leases
+-- By token (nonce), by version, or both: what is null is not asked for. The lease's own columns are copied.
+with found as materialized (
+    select l.id, l.lane_id, l.attempt, l.counted, l.lost, l.version, l.due, l.worker, l.nonce, l.claimed,
+        coalesce(u.started, l.started) as started, u.state, u.reason, u.ended, u.status, u.error, u.exit_code, u.result
+    from unnest($1::bigint[], $2::int[], $3::bigint[], $4::smallint[], $5::text[], $6::bigint[], $7::smallint[],
+        $8::bigint[], $9::text[], $10::int[], $11::text[])
+        as u (id, version, nonce, state, reason, ended, status, started, error, exit_code, result)
+    cross join lateral (
+        select * from leases
+        where leases.id = u.id and (u.nonce is null or leases.nonce = u.nonce)
+        and (u.version is null or leases.version = u.version)
+        for update
+    ) l
+),
+gone as (delete from leases where id = any(array(select id from found)))
+insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, status, exit_code, worker, nonce, claimed,
+    started, reason, error, result)
+select id, lane_id, state, attempt, counted, lost, version + 1, due, ended, status, exit_code, worker, nonce, claimed, started,
+    reason, error, result
+from found
+returning id;
+
+-- name: end_waiting
+with found as materialized (
+    select w.id, w.lane_id, w.attempt, w.counted, w.lost, w.version, w.due, u.state, u.reason, u.ended, u.error, u.result
+    from unnest($1::bigint[], $2::int[], $3::smallint[], $4::text[], $5::bigint[], $6::text[], $7::text[])
+        as u (id, version, state, reason, ended, error, result)
+    cross join lateral (
+        select * from waiting where waiting.id = u.id and waiting.version = u.version for update
+    ) w
+),
+gone as (delete from waiting where id = any(array(select id from found)))
+insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, reason, error, result)
+select id, lane_id, state, attempt, counted, lost, version + 1, due, ended, reason, error, result from found
+returning id;
+
+-- name: end_ready
+with found as materialized (
+    select r.id, r.lane_id, r.attempt, r.counted, r.lost, r.version, r.due, u.state, u.reason, u.ended, u.error, u.result
+    from unnest($1::bigint[], $2::int[], $3::smallint[], $4::text[], $5::bigint[], $6::text[], $7::text[])
+        as u (id, version, state, reason, ended, error, result)
+    cross join lateral (
+        select * from ready where ready.id = u.id and ready.version = u.version for update
+    ) r
+),
+gone as (delete from ready where id = any(array(select id from found)))
+insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, reason, error, result)
+select id, lane_id, state, attempt, counted, lost, version + 1, due, ended, reason, error, result from found
+returning id;
+
+-- name: leave_waiting
+with found as materialized (
+    select w.id from unnest($1::bigint[], $2::int[], $3::bigint[]) as u (id, version, nonce)
+    cross join lateral (select id from waiting where waiting.id = u.id and waiting.version = u.version for update) w
+)
+delete from waiting where id = any(array(select id from found)) returning id;
+
+-- name: leave_ready
+with found as materialized (
+    select r.id from unnest($1::bigint[], $2::int[], $3::bigint[]) as u (id, version, nonce)
+    cross join lateral (select id from ready where ready.id = u.id and ready.version = u.version for update) r
+)
+delete from ready where id = any(array(select id from found)) returning id;
+
+-- name: leave_leases
+with found as materialized (
+    select l.id from unnest($1::bigint[], $2::int[], $3::bigint[]) as u (id, version, nonce)
+    cross join lateral (
+        select id from leases
+        where leases.id = u.id and leases.version = u.version and (u.nonce is null or leases.nonce = u.nonce)
+        for update
+    ) l
+)
+delete from leases where id = any(array(select id from found)) returning id;
+
+-- name: leave_history
+-- Days are left out by the bounds, not by the array.
+with found as materialized (
+    select h.id from unnest($1::bigint[], $2::int[], $3::bigint[]) as u (id, version, nonce)
+    cross join lateral (select id from history where history.id = u.id and history.version = u.version for update) h
+)
+delete from history
+where id = any(array(select id from found)) and id >= (select min(id) from found) and id <= (select max(id) from found)
+returning id;
+
+-- name: enter_waiting
+insert into waiting (id, due, rank, deadline, since, lane_id, attempt, counted, tries_left, lost, version, priority, parents, hold)
+select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::int[], $7::int[], $8::int[],
+    $9::int[], $10::int[], $11::int[], $12::smallint[], $13::int[], $14::boolean[]);
+
+-- name: enter_ready
+insert into ready (id, due, rank, deadline, since, lane_id, attempt, counted, tries_left, lost, version, priority)
+select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::int[], $7::int[], $8::int[],
+    $9::int[], $10::int[], $11::int[], $12::smallint[]);
+
+-- name: insert_attempts
+insert into attempts (id, attempt, status, exit_code, worker, nonce, due, claimed, started, ended, error)
+select * from unnest($1::bigint[], $2::int[], $3::smallint[], $4::int[], $5::bigint[], $6::bigint[], $7::bigint[],
+    $8::bigint[], $9::bigint[], $10::bigint[], $11::text[]);
+
+-- name: change_jobs
+-- A user's PUT: the only change of a wide row.
+update jobs j
+set lane_id = u.lane_id, priority = u.priority, due = u.due, payload = u.payload, retry = u.retry, timeout = u.timeout,
+    deadline = u.deadline, tags = u.tags::text[], owner = u.owner, schedule_id = u.schedule_id
+from unnest($1::bigint[], $2::int[], $3::smallint[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::bigint[],
+    $9::text[], $10::text[], $11::text[])
+    as u (id, lane_id, priority, due, payload, retry, timeout, deadline, tags, owner, schedule_id)
+where j.id = u.id and j.id = any($1);
+
+-- name: mark_leases
+-- What is null stays as it is; a cancel is a change of its own and counts. A join that can be turned around, so a few at a time.
+update leases l
+set started = coalesce(u.started, l.started), progress = coalesce(u.progress, l.progress),
+    cancel_asked = coalesce(u.cancel_asked, l.cancel_asked), check_at = coalesce(u.check_at, l.check_at),
+    version = l.version + (u.cancel_asked is not null)::int
+from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[])
+    as u (id, nonce, started, progress, cancel_asked, check_at)
+where l.id = u.id and l.nonce = u.nonce and l.id = any($1)
+returning l.id;

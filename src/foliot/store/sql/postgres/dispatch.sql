@@ -1,0 +1,130 @@
+-- From waiting to ready to a worker. Why some look-ups end in `offset 0`: see changes.sql.
+
+-- name: peek_due
+-- The next moments; where none is near, the earliest of all.
+with near as (
+    select due, id from waiting where not hold and parents = 0 and due <= $1 order by due, id limit $2
+)
+select due, id from near
+union all
+(select due, id from waiting where not hold and parents = 0 and not exists (select from near) order by due, id limit 1);
+
+-- name: admit
+-- By the database's own clock, so that a node whose clock is wrong can only be late.
+with clock as materialized (
+    select (extract(epoch from clock_timestamp()) * 1000000)::bigint as now
+),
+moved as (
+    delete from waiting
+    where id = any($1::bigint[]) and not hold and parents = 0 and due <= (select now from clock)
+    returning *
+)
+insert into ready (id, due, rank, deadline, since, lane_id, attempt, counted, tries_left, lost, version, priority)
+select id, due, rank, deadline, (select now from clock), lane_id, attempt, counted, tries_left, lost, version + 1, priority
+from moved
+returning id, lane_id, rank;
+
+-- name: occupied_lanes
+-- Lanes with a ready job, looked for from a mark on ($1 lane, $2 rank, $3 id): all before it are known to be gone.
+select l.lane_id, l.namespace, l.queue, l.job_type
+from lanes l left join unnest($1::int[], $2::bigint[], $3::bigint[]) as m (lane_id, rank, id) on m.lane_id = l.lane_id
+where exists (
+    select from ready r where r.lane_id = l.lane_id and (r.rank, r.id) >= (coalesce(m.rank, 0), coalesce(m.id, 0)));
+
+-- name: heads
+-- The smallest ranks of each lane from a mark on, without locks.
+select m.lane_id, r.rank, r.id from unnest($1::int[], $2::bigint[], $3::bigint[]) as m (lane_id, rank, id)
+cross join lateral (
+    select rank, id from ready
+    where ready.lane_id = m.lane_id and (ready.rank, ready.id) >= (m.rank, m.id)
+    order by ready.rank, ready.id limit $4
+) r
+order by m.lane_id, r.rank, r.id;
+
+-- name: claim
+-- Orders ($1 lane, $2 worker, $3 count) of living workers; each lane's total popped once, by rank from a mark on ($4 lane,
+-- $5 rank, $6 id), what others hold stepped over, and handed out in that order. One statement: a ready row and its wide
+-- row are only ever written together, so that whoever sees the one in a snapshot sees the right other one. Workers are
+-- not locked: one that goes away in this moment leaves leases without a living worker, which `missed` finds.
+with orders as materialized (
+    select o.lane_id, o.worker, sum(o.count) over w - o.count as first, sum(o.count) over w as last
+    from unnest($1::int[], $2::bigint[], $3::int[]) with ordinality as o (lane_id, worker, count, place)
+    join workers k on k.id = o.worker and k.until > $8 and not k.draining
+    window w as (partition by o.lane_id order by o.place)
+),
+popped as materialized (
+    select r.*
+    from unnest($4::int[], $5::bigint[], $6::bigint[]) as m (lane_id, rank, id)
+    cross join lateral (
+        select p.*, row_number() over (order by p.rank, p.id) as place
+        from (
+            select ctid as spot, * from ready
+            where ready.lane_id = m.lane_id and (ready.rank, ready.id) >= (m.rank, m.id)
+            order by ready.rank, ready.id
+            limit (select coalesce(max(last), 0) from orders where orders.lane_id = m.lane_id)
+            for update skip locked
+        ) p
+    ) r
+),
+-- Locked by us and never changed in place: a row is where it was found.
+taken as (delete from ready where ctid = any(array(select spot from popped))),
+leased as materialized (
+    select p.id, p.lane_id, p.priority, p.due, p.attempt + 1 as attempt, p.counted + 1 as counted,
+        p.tries_left - 1 as tries_left, p.lost, p.version + 1 as version, p.rank, o.worker, $8 + j.timeout + $9 as check_at,
+        j.lane_id as job_lane_id, j.priority as job_priority, j.name, j.due as job_due, j.created, j.payload, j.retry,
+        j.timeout, j.deadline, j.tags, j.owner, j.schedule_id
+    from popped p
+    join orders o on o.lane_id = p.lane_id and p.place > o.first and p.place <= o.last
+    cross join lateral (select * from jobs where jobs.id = p.id offset 0) j
+),
+written as (
+    insert into leases (id, worker, nonce, due, since, claimed, check_at, lane_id, attempt, counted, tries_left, lost, version,
+        priority)
+    select id, worker, $7, due, $8, $8, check_at, lane_id, attempt, counted, tries_left, lost, version, priority from leased
+)
+select id, job_lane_id, job_priority, name, job_due, created, payload, retry, timeout, deadline, tags, owner, schedule_id,
+    lane_id, priority, due, attempt, counted, tries_left, lost, version, worker, check_at, rank
+from leased
+order by rank, id;
+
+-- name: leases_of
+-- What workers hold; of one nonce only, where it is given.
+select j.id, j.lane_id, j.priority, j.name, j.due, j.created, j.payload, j.retry, j.timeout, j.deadline, j.tags, j.owner,
+    j.schedule_id,
+    l.id, l.lane_id, l.priority, l.due, l.attempt, l.counted, l.tries_left, l.lost, l.version, l.since, l.worker, l.nonce,
+    l.claimed, l.check_at, l.started, l.cancel_asked, l.progress
+from unnest($1::bigint[]) as u (worker)
+cross join lateral (
+    select * from leases where leases.worker = u.worker and ($2::bigint is null or leases.nonce = $2) offset 0
+) l
+cross join lateral (select * from jobs where jobs.id = l.id offset 0) j
+order by l.id;
+
+-- name: missed
+-- Steps from worker to worker through the index: all of a worker that is not alive, of the others what is past its time.
+with recursive holders as (
+    (select worker from leases order by worker limit 1)
+    union all
+    select (select l.worker from leases l where l.worker > h.worker order by l.worker limit 1)
+    from holders h where h.worker is not null
+)
+select l.id, l.nonce, k.id is not null as alive
+from holders h
+left join workers k on k.id = h.worker and k.until > $1
+cross join lateral (
+    select id, nonce from leases
+    where leases.worker = h.worker and leases.check_at <= case when k.id is null then 9223372036854775807 else $1 end
+    order by leases.check_at limit $2
+) l
+limit $2;
+
+-- name: expired
+(select id from waiting where deadline <= $1 order by deadline limit $2)
+union all
+(select id from ready where deadline <= $1 order by deadline limit $2)
+limit $2;
+
+-- name: next_deadline
+select least(
+    (select deadline from waiting where deadline is not null order by deadline limit 1),
+    (select deadline from ready where deadline is not null order by deadline limit 1));

@@ -1,0 +1,46 @@
+-- Job lists: each place of a job gives its newest rows below an id, as JSON; the lists are merged.
+
+-- name: list_waiting
+SELECT group_concat(line) FROM (
+    SELECT json_array(
+        id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since, hold, parents) AS line
+    FROM waiting WHERE id < ? ORDER BY id DESC LIMIT ?
+);
+
+-- name: list_ready
+SELECT group_concat(line) FROM (
+    SELECT json_array(
+        id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since, rank) AS line
+    FROM ready WHERE id < ? ORDER BY id DESC LIMIT ?
+);
+
+-- name: list_leases
+SELECT group_concat(line) FROM (
+    SELECT json_array(
+        id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since,
+        worker, nonce, claimed, check_at, started, cancel_asked, progress) AS line
+    FROM leases WHERE id < ? ORDER BY id DESC LIMIT ?
+);
+
+-- name: list_history
+-- Without results.
+SELECT group_concat(line) FROM (
+    SELECT json_array(
+        id, lane_id, state, reason, attempt, counted, lost, version, due, ended,
+        attempt_status, worker, nonce, claimed, started, exit_code, error, NULL) AS line
+    FROM history WHERE id < ? ORDER BY id DESC LIMIT ?
+);
+
+-- name: list_not_completed
+-- History of one state other than completed (5), by its partial index.
+SELECT group_concat(line) FROM (
+    SELECT json_array(
+        id, lane_id, state, reason, attempt, counted, lost, version, due, ended,
+        attempt_status, worker, nonce, claimed, started, exit_code, error, NULL) AS line
+    FROM history WHERE state <> 5 AND state = ?3 AND id < ?1 ORDER BY id DESC LIMIT ?2
+);
+
+-- name: list_of_schedule
+SELECT group_concat(line) FROM (
+    SELECT json_array(id) AS line FROM jobs WHERE schedule_id = ?3 AND id < ?1 ORDER BY id DESC LIMIT ?2
+);

@@ -1,0 +1,22 @@
+"""The store in one SQLite file, for one process.
+
+One thread owns the connection that writes: whatever is queued while a commit is under way forms the next transaction,
+each call under its own savepoint, and callers are answered once it is on the disk. A second connection on its own
+thread only reads, so that a list never waits for a commit, nor a commit for a list. A lock file keeps a second process
+away. With the path `:memory:` nothing is kept and there is only the first connection.
+
+What may fail: the disk (`StoreFull`, `Unavailable`), and a value that SQLite has no room for (`Unstorable`); then
+nothing of that call is kept, and the calls beside it are.
+"""
+
+from foliot.store.sqlite.dispatch import SqliteDispatch
+from foliot.store.sqlite.jobs import SqliteJobs
+from foliot.store.sqlite.lifecycle import SqliteLifecycle
+from foliot.store.sqlite.workers import SqliteWorkers
+
+
+class SqliteStore(SqliteJobs, SqliteDispatch, SqliteWorkers, SqliteLifecycle):
+    """`Store` on SQLite: `SqliteStore("foliot.db")`."""
+
+
+__all__ = ["SqliteStore"]

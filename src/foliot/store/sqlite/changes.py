@@ -1,0 +1,198 @@
+"""Moves of jobs between their places, gathered over a whole call and then written table by table.
+
+There is one writer: what a call has read in its transaction stays true until it commits, so that rows are checked in
+Python and then written in bulk.
+"""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from foliot.domain.ids import JobKey
+from foliot.domain.job import Attempt, Job, Lease, Ready, Row, State, Waiting
+from foliot.domain.states import Change, End, Mark, Place, Requeue, place_of
+from foliot.domain.status import status_of
+from foliot.store.sqlite.batch import fetch, write
+from foliot.store.sqlite.connection import SQL
+from foliot.store.sqlite.records import rows_at
+from foliot.store.sqlite.rows import Columns, as_columns, job_columns, keys_json
+
+_DELETES: Final = {place: SQL[f"delete_{place.value}"] for place in Place}
+_ENDED: Final = {state: state.name.lower() for state in State}
+
+
+class Moves:
+    """What a call takes from where and puts where; `write` carries it out, table by table."""
+
+    def __init__(self) -> None:
+        self._taken: dict[Place, list[JobKey]] = {place: [] for place in Place}
+        self._waiting: list[Columns] = []
+        self._ready: list[Columns] = []
+        self._leases: list[Columns] = []
+        self._history: list[Columns] = []
+        self._attempts: list[Columns] = []
+        self._new_jobs: list[Columns] = []
+        self._changed_jobs: list[Columns] = []
+        self._left: list[tuple[int, str]] = []
+        self._came: list[tuple[int, str]] = []
+        self._tally: Counter[tuple[int, str]] = Counter()
+
+    def take(self, row: Row) -> None:
+        if isinstance(row, Lease):
+            place, status = Place.LEASES, "running"
+        elif isinstance(row, Ready):
+            place, status = Place.READY, "queued"
+        else:
+            place, status = place_of(row), status_of(row)
+        self._taken[place].append(row.id)
+        self._left.append((row.lane_id, status))
+
+    def lease(self, leases: Sequence[Lease]) -> None:
+        """Ready rows become these leases."""
+        self._taken[Place.READY] += [lease.id for lease in leases]
+        self._leases += map(as_columns, leases)
+        for lane_id, jobs in Counter([lease.lane_id for lease in leases]).items():
+            self._tally[lane_id, "queued"] -= jobs
+            self._tally[lane_id, "running"] += jobs
+
+    def put(self, row: Waiting | Ready) -> None:
+        if isinstance(row, Ready):
+            rows, status = self._ready, "queued"
+        else:
+            rows, status = self._waiting, status_of(row)
+        rows.append(as_columns(row))
+        self._came.append((row.lane_id, status))
+
+    def end(self, row: Waiting | Ready, end: End) -> None:
+        """Put the row of history: what `end` says, the rest from the row that it replaces; no attempt was under way."""
+        self._history.append(
+            (
+                row.id,
+                row.lane_id,
+                int(end.state),
+                end.reason,
+                row.attempt,
+                row.counted,
+                row.lost,
+                row.version + 1,
+                row.due,
+                end.ended,
+                end.exit_code,
+                end.error,
+                end.result,
+            )
+        )
+        self._came.append((row.lane_id, _ENDED[end.state]))
+
+    def end_leases(self, connection: sqlite3.Connection, ends: Sequence[End]) -> list[JobKey]:
+        """Write the rows of history of those ends whose lease is as they say, and take these leases; their ids."""
+        if not ends:
+            return []
+        write(connection, "end_leases", [_end_columns(end) for end in ends])
+        ended: list[JobKey] = []
+        for lane_id, state, keys in fetch(connection, "ended_leases", (keys_json(end.id for end in ends),)):
+            self._tally[lane_id, _ENDED[state]] += len(keys)
+            self._tally[lane_id, "running"] -= len(keys)
+            ended += keys
+        self._taken[Place.LEASES] += ended
+        return ended
+
+    def add_job(self, job: Job) -> None:
+        self._new_jobs.append(job_columns(job))
+
+    def change_job(self, job: Job) -> None:
+        self._changed_jobs.append(job_columns(job))
+
+    def add_attempt(self, attempt: Attempt) -> None:
+        self._attempts.append(as_columns(attempt))
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        for place, keys in self._taken.items():
+            if keys:
+                connection.execute(_DELETES[place], (keys_json(keys),))
+        for query, rows in (
+            ("insert_job", self._new_jobs),
+            ("replace_job", self._changed_jobs),
+            ("insert_waiting", self._waiting),
+            ("insert_ready", self._ready),
+            ("insert_lease", self._leases),
+            ("insert_history", self._history),
+            ("insert_attempt", self._attempts),
+        ):
+            write(connection, query, rows)
+        self._tally.update(self._came)
+        self._tally.subtract(self._left)
+        write(connection, "count", [(*key, change) for key, change in self._tally.items() if change])
+
+
+def save(connection: sqlite3.Connection, changes: Sequence[Change]) -> set[JobKey]:
+    ends: list[End] = []
+    marks: list[Mark] = []
+    others: dict[Place, list[Requeue | End]] = {place: [] for place in Place}
+    for change in changes:
+        if isinstance(change, Mark):
+            marks.append(change)
+        elif isinstance(change, End) and change.source is Place.LEASES:
+            ends.append(change)
+        else:
+            others[change.source].append(change)
+    moves = Moves()
+    done = set(moves.end_leases(connection, ends))
+    for place, replacing in others.items():
+        rows = rows_at(connection, place, [change.id for change in replacing]) if replacing else {}
+        for change in replacing:
+            row = rows.pop(change.id, None)
+            if row is not None and _is_current(row, change):
+                _replace(moves, row, change)
+                done.add(change.id)
+    done.update(_mark(connection, marks))
+    moves.write(connection)
+    return done
+
+
+def _mark(connection: sqlite3.Connection, marks: Sequence[Mark]) -> list[JobKey]:
+    if not marks:
+        return []
+    held = set(fetch(connection, "held", (keys_json(mark.id for mark in marks),)))
+    valid = [mark for mark in marks if (mark.id, mark.nonce) in held]
+    write(connection, "mark_leases", [msgspec.structs.astuple(mark) for mark in valid])
+    return [mark.id for mark in valid]
+
+
+def _end_columns(end: End) -> Columns:
+    return (
+        end.id,
+        end.version,
+        end.nonce,
+        int(end.state),
+        end.reason,
+        end.ended,
+        None if end.attempt_status is None else int(end.attempt_status),
+        end.started,
+        end.exit_code,
+        end.error,
+        end.result,
+    )
+
+
+def _is_current(row: Row, change: Requeue | End) -> bool:
+    if change.version is not None and row.version != change.version:
+        return False
+    return change.nonce is None or (isinstance(row, Lease) and row.nonce == change.nonce)
+
+
+def _replace(moves: Moves, row: Row, change: Requeue | End) -> None:
+    moves.take(row)
+    match change:
+        case End():
+            assert isinstance(row, Waiting | Ready), "what has ended does not end again, and leases end in bulk"
+            moves.end(row, change)
+        case Requeue():
+            moves.put(change.row)
+            if change.attempt is not None:
+                moves.add_attempt(change.attempt)
+            if change.job is not None:
+                moves.change_job(change.job)

@@ -1,0 +1,217 @@
+"""Rows of the tables as values of the domain, and back. Column orders are those of the named queries."""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from foliot.domain.ids import WorkerKey
+from foliot.domain.job import Attempt, AttemptStatus, Ended, Job, Lane, Lease, Ready, State, Waiting
+from foliot.domain.retry import DEFAULT as DEFAULT_RETRY
+from foliot.domain.retry import Retry
+from foliot.domain.worker import Worker
+
+Columns = tuple[Any, ...]
+Lanes = Mapping[int, Lane]
+
+as_columns: Callable[[Waiting | Ready | Lease | Attempt], Columns] = msgspec.structs.astuple
+"""A narrow row or an attempt as its table's columns: the tables have the order of the fields."""
+
+_encoder = msgspec.json.Encoder()
+_tags = msgspec.json.Decoder(tuple[str, ...])
+_resources = msgspec.json.Decoder(dict[str, float])
+_labels = msgspec.json.Decoder(dict[str, str])
+
+
+def to_json(value: object) -> str:
+    return _encoder.encode(value).decode()
+
+
+def keys_json(keys: Iterable[int]) -> str:
+    """Ids as the one parameter of a query that reads them with json_each."""
+    return to_json(list(keys))
+
+
+@lru_cache(maxsize=1024)
+def _retry_of(text: str) -> Retry:
+    return msgspec.json.decode(text, type=Retry)
+
+
+def job_columns(job: Job) -> Columns:
+    return (
+        job.id,
+        job.lane_id,
+        job.name,
+        job.priority,
+        job.due,
+        job.created,
+        None if job.retry is DEFAULT_RETRY or job.retry == DEFAULT_RETRY else to_json(job.retry),
+        job.timeout,
+        job.deadline,
+        to_json(job.tags) if job.tags else None,
+        job.owner,
+        job.schedule_id,
+        job.payload,
+    )
+
+
+def job_of(columns: Columns, payload: str, lanes: Lanes) -> Job:
+    """A wide row; its payload is given, because a long one does not come with it."""
+    key, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id, _ = columns
+    return Job(
+        id=key,
+        lane=lanes[lane_id],
+        lane_id=lane_id,
+        name=name,
+        priority=priority,
+        due=due,
+        created=created,
+        retry=DEFAULT_RETRY if retry is None else _retry_of(retry),
+        timeout=timeout,
+        deadline=deadline,
+        tags=() if tags is None else _tags.decode(tags),
+        owner=owner,
+        schedule_id=schedule_id,
+        payload=payload,
+    )
+
+
+def waiting_of(columns: Columns) -> Waiting:
+    return Waiting(
+        id=columns[0],
+        lane_id=columns[1],
+        priority=columns[2],
+        due=columns[3],
+        deadline=columns[4],
+        attempt=columns[5],
+        counted=columns[6],
+        tries_left=columns[7],
+        lost=columns[8],
+        version=columns[9],
+        since=columns[10],
+        hold=bool(columns[11]),
+        parents=columns[12],
+    )
+
+
+def ready_of(columns: Columns) -> Ready:
+    return Ready(
+        id=columns[0],
+        lane_id=columns[1],
+        priority=columns[2],
+        due=columns[3],
+        deadline=columns[4],
+        attempt=columns[5],
+        counted=columns[6],
+        tries_left=columns[7],
+        lost=columns[8],
+        version=columns[9],
+        since=columns[10],
+        rank=columns[11],
+    )
+
+
+def lease_of(columns: Columns) -> Lease:
+    return Lease(
+        id=columns[0],
+        lane_id=columns[1],
+        priority=columns[2],
+        due=columns[3],
+        deadline=columns[4],
+        attempt=columns[5],
+        counted=columns[6],
+        tries_left=columns[7],
+        lost=columns[8],
+        version=columns[9],
+        since=columns[10],
+        worker=columns[11],
+        nonce=columns[12],
+        claimed=columns[13],
+        check_at=columns[14],
+        started=columns[15],
+        cancel_asked=columns[16],
+        progress=columns[17],
+    )
+
+
+def ended_of(columns: Columns) -> Ended:
+    """A row of history."""
+    status = columns[10]
+    last = None
+    if status is not None:
+        last = Attempt(
+            id=columns[0],
+            attempt=columns[4],
+            status=AttemptStatus(status),
+            worker=columns[11],
+            nonce=columns[12],
+            due=columns[8],
+            claimed=columns[13],
+            started=columns[14],
+            ended=columns[9],
+            error=columns[16],
+            exit_code=columns[15],
+        )
+    return Ended(
+        id=columns[0],
+        lane_id=columns[1],
+        state=State(columns[2]),
+        reason=columns[3],
+        attempt=columns[4],
+        counted=columns[5],
+        lost=columns[6],
+        version=columns[7],
+        due=columns[8],
+        ended=columns[9],
+        last=last,
+        result=columns[17],
+    )
+
+
+def attempt_of(columns: Columns) -> Attempt:
+    return Attempt(
+        id=columns[0],
+        attempt=columns[1],
+        status=AttemptStatus(columns[2]),
+        worker=columns[3],
+        nonce=columns[4],
+        due=columns[5],
+        claimed=columns[6],
+        started=columns[7],
+        ended=columns[8],
+        error=columns[9],
+        exit_code=columns[10],
+    )
+
+
+def worker_columns(worker: Worker) -> Columns:
+    return (
+        worker.id,
+        worker.namespace,
+        worker.name,
+        to_json(worker.queues),
+        to_json(worker.job_types),
+        to_json(worker.resources),
+        to_json(worker.labels),
+        worker.since,
+        worker.seen,
+        worker.until,
+        worker.draining,
+    )
+
+
+def worker_of(columns: Columns) -> Worker:
+    return Worker(
+        id=WorkerKey(columns[0]),
+        namespace=columns[1],
+        name=columns[2],
+        queues=_tags.decode(columns[3]),
+        job_types=_tags.decode(columns[4]),
+        resources=_resources.decode(columns[5]),
+        labels=_labels.decode(columns[6]),
+        since=columns[7],
+        seen=columns[8],
+        until=columns[9],
+        draining=bool(columns[10]),
+    )

@@ -1,0 +1,123 @@
+"""What store tests are made of: a scene on a store, with jobs, workers and claims in few words."""
+
+import itertools
+from typing import Any
+
+from foliot.domain import events, states
+from foliot.domain.duration import MINUTE, SECOND, Micros
+from foliot.domain.ids import IdMaker, JobKey, WorkerKey, show
+from foliot.domain.job import NAMESPACE, Job, Lane, Lease, Ready, Record, State, Waiting
+from foliot.domain.placement import Order
+from foliot.domain.worker import Worker
+from foliot.store.base import Accepted, Claimed, Clash, Fenced, LogLine, NewJob, Store, Submission
+
+
+def shown(job: Job) -> str:
+    """The id as clients know it."""
+    return show("j_", job.id) if job.name is None else job.name
+
+
+class Scene:
+    """Makes and moves jobs on one store. `now` is the scene's time: the store's at the start, moved on by the test."""
+
+    def __init__(self, store: Store, now: Micros) -> None:
+        self.store = store
+        self.now = now
+        self._ids = IdMaker(node=200)
+        self._nonces = itertools.count(1)
+
+    def new_id(self) -> int:
+        return self._ids.one(self.now)
+
+    def new_nonce(self) -> int:
+        return next(self._nonces)
+
+    async def job(
+        self, *, namespace: str = NAMESPACE, queue: str = "default", job_type: str = "echo", **fields: Any
+    ) -> Job:
+        """A job due now, not yet in the store."""
+        lane = Lane(namespace, queue, job_type)
+        (lane_id,) = await self.store.lane_ids([lane])
+        defaults = {"id": JobKey(self.new_id()), "name": None, "due": self.now, "created": self.now}
+        return Job(**(defaults | fields), lane=lane, lane_id=lane_id)
+
+    async def jobs(self, count: int, **fields: Any) -> list[Job]:
+        return [await self.job(**fields) for _ in range(count)]
+
+    def submission(self, *jobs: Job, body: bytes = b"body", parents: int = 0, **fields: Any) -> Submission:
+        new = [NewJob(job=job, row=states.submit(job, self.now, parents=parents), body_hash=body) for job in jobs]
+        namespace = jobs[0].lane.namespace if jobs else NAMESPACE
+        return Submission(**({"namespace": namespace, "jobs": new} | fields))
+
+    async def insert(self, *submissions: Submission) -> list[Accepted | Clash]:
+        return await self.store.insert_jobs(submissions, self.now)
+
+    async def submit(self, *jobs: Job, parents: int = 0) -> list[JobKey]:
+        (answer,) = await self.insert(self.submission(*jobs, parents=parents))
+        assert isinstance(answer, Accepted)
+        assert list(answer.ids) == [shown(job) for job in jobs]
+        return [job.id for job in jobs]
+
+    async def submitted(self, **fields: Any) -> Job:
+        job = await self.job(**fields)
+        await self.submit(job)
+        return job
+
+    async def worker(self, **fields: Any) -> Worker:
+        defaults: dict[str, Any] = {"id": WorkerKey(self.new_id()), "namespace": NAMESPACE, "name": "worker"}
+        times = {"since": self.now, "seen": self.now, "until": self.now + MINUTE}
+        worker = Worker(**(defaults | times | fields))
+        await self.store.add_worker(worker)
+        return worker
+
+    async def claim(self, worker: Worker, job: Job, count: int = 1) -> list[Claimed]:
+        """Claim from the job's lane."""
+        return await self.store.claim([Order(job.lane_id, worker.id, count)], self.new_nonce(), self.now)
+
+    async def running(self, worker: Worker | None = None, **fields: Any) -> Lease:
+        """A job in a lane where nothing else is ready, leased."""
+        job = await self.submitted(**fields)
+        (claimed,) = await self.claim(worker or await self.worker(), job)
+        assert claimed.lease.id == job.id
+        return claimed.lease
+
+    async def record(self, key: JobKey) -> Record:
+        return (await self.store.load([key]))[key]
+
+    async def row(self, key: JobKey) -> Waiting | Ready | Lease | Any:
+        return (await self.record(key)).row
+
+    async def happen(self, key: JobKey, event: events.Event) -> Record:
+        """Load, decide, save: the event must take effect. The record after it."""
+        record = await self.record(key)
+        change = states.transition(record.row, event, self.now, retry=record.job.retry)
+        assert not isinstance(change, states.Refusal), change
+        assert await self.store.save([change], self.now) == {key}
+        return await self.record(key)
+
+    async def ended(self, state: State = State.COMPLETED, **fields: Any) -> Record:
+        """A job that ran and ended."""
+        lease = await self.running(**fields)
+        match state:
+            case State.COMPLETED:
+                return await self.happen(lease.id, events.Succeed(result='{"ok":true}'))
+            case State.FAILED:
+                return await self.happen(lease.id, events.FailFatal(error='"boom"', exit_code=3, code="broken"))
+            case _:
+                await self.happen(lease.id, events.Cancel())
+                return await self.happen(lease.id, events.Stopped())
+
+    def decide(self, record: Record, event: events.Event) -> states.Change:
+        """The change that an event makes of what was loaded."""
+        change = states.transition(record.row, event, self.now, retry=record.job.retry)
+        assert not isinstance(change, states.Refusal), change
+        return change
+
+    def line(self, lease: Lease, message: str = "hello", *, level: int = 20, nonce: int | None = None) -> Fenced:
+        line = LogLine(
+            log_id=self.new_id(), id=lease.id, attempt=lease.attempt, time=self.now, level=level, message=message
+        )
+        return Fenced(lease.nonce if nonce is None else nonce, line)
+
+    def later(self, seconds: float) -> Micros:
+        return self.now + round(seconds * SECOND)

@@ -1,0 +1,1 @@
+"""One suite for every store: each sentence of `foliot.store.base` has its test here."""

@@ -1,0 +1,270 @@
+"""What the hot statements look at: rows visited, not time, counted by the database itself.
+
+Each statement is planned as the store's connections plan it, once with true statistics and once with those of a moment
+at which every table was empty, which is what a queue's tables often have.
+"""
+
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
+
+import asyncpg
+import pytest
+
+from foliot.domain import events
+from foliot.domain.duration import DAY, HOUR, SECOND
+from foliot.domain.ids import JobKey
+from foliot.domain.job import AttemptStatus, State
+from foliot.domain.states import TIMEOUT_GRACE, Held, transition
+from foliot.store.postgres import PostgresStore
+from foliot.store.postgres.connections import connect
+from foliot.store.postgres.days import Day
+from foliot.store.postgres.part import SQL
+from tests.store.builders import Scene
+
+ROWS = 1500  # in each place
+ASKED = 40
+BOUND = 300  # rows that one step of a plan may see, for ASKED rows
+HUGE = (1 << 63) - 1
+
+Plan = dict[str, Any]
+
+
+class Filled:
+    """A store with rows in every place, and what the statements are asked about."""
+
+    def __init__(self, scene: Scene, connection: asyncpg.Connection) -> None:
+        self.scene = scene
+        self.connection = connection
+        self.lane = 0
+        self.worker = 0
+        self.waiting: list[JobKey] = []
+        self.ready: list[JobKey] = []
+        self.leased: list[JobKey] = []
+        self.nonce = 0
+        self.ended: list[JobKey] = []
+
+    async def fill(self) -> None:
+        scene = self.scene
+        worker = await scene.worker(until=scene.later(3600))
+        jobs = await scene.jobs(3 * ROWS)
+        await scene.submit(*jobs)
+        claimed = await scene.claim(worker, jobs[0], 2 * ROWS)
+        done, held = claimed[:ROWS], claimed[ROWS:]
+        ends = [
+            transition(
+                Held(id=c.lease.id, nonce=c.lease.nonce),
+                events.Succeed() if number % 20 else events.FailFatal(),
+                scene.now,
+                retry=c.job.retry,
+            )
+            for number, c in enumerate(done)
+        ]
+        await scene.store.save(ends, scene.now)  # type: ignore[arg-type]
+        later = [await scene.job(due=scene.now + n * SECOND, deadline=scene.now + HOUR + n) for n in range(1, ROWS)]
+        due = await scene.jobs(ASKED)
+        await scene.insert(scene.submission(*later), scene.submission(*due, parents=1))
+        await self.connection.execute("update waiting set parents = 0")
+        self.lane, self.worker, self.nonce = jobs[0].lane_id, worker.id, held[0].lease.nonce
+        self.waiting = [job.id for job in due]
+        self.ready = [job.id for job in jobs[2 * ROWS :]][:ASKED]
+        self.leased = [c.lease.id for c in held][:ASKED]
+        self.ended = [c.lease.id for c in done][:ASKED]
+
+    async def explain(self, query: str, *arguments: object) -> Plan:
+        """Run it for its plan and take it back."""
+        types = [p.name for p in (await self.connection.prepare(SQL[query])).get_parameters()]
+        names = [f"{name[:-2].lstrip('_')}[]" if name.endswith("[]") else name for name in types]
+        head = f"prepare explained ({', '.join(names)})" if names else "prepare explained"
+        values = f"({', '.join(literal(argument) for argument in arguments)})" if arguments else ""
+        transaction = self.connection.transaction()
+        await transaction.start()
+        try:
+            await self.connection.execute(f"{head} as {SQL[query]}")
+            text = await self.connection.fetchval(
+                f"explain (analyze, buffers, timing off, format json) execute explained {values}"
+            )
+            plan: Plan = json.loads(text)[0]["Plan"]
+            return plan
+        finally:
+            await transaction.rollback()
+            await self.connection.execute("deallocate all")
+            await self.connection.reload_schema_state()
+
+
+def literal(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool() | int():
+            return str(value)
+        case list():
+            return "'{" + ",".join("null" if item is None else str(item) for item in value) + "}'"
+        case _:
+            return f"'{value}'"
+
+
+def steps(plan: Plan) -> Iterator[Plan]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from steps(child)
+
+
+def visited(step: Plan) -> float:
+    """The rows that a step gave and those that it looked at in vain."""
+    removed = sum(count for name, count in step.items() if name.startswith("Rows Removed"))
+    return float((step["Actual Rows"] + removed) * step["Actual Loops"])
+
+
+def check(plan: Plan, *, bound: int = BOUND, day: str | None = None) -> None:
+    for step in steps(plan):
+        table = step.get("Relation Name", "")
+        if table not in {"lanes", "workers"}:
+            assert step["Node Type"] != "Seq Scan" or not table, table
+        assert visited(step) <= bound, (step["Node Type"], table, visited(step))
+        if day is not None and step["Actual Loops"] and "Scan" in step["Node Type"]:
+            assert not table.startswith(("jobs_", "history_", "attempts_")) or table.endswith((day, "kept")), table
+
+
+@pytest.fixture(params=["true statistics", "statistics of empty tables"])
+async def filled(request: pytest.FixtureRequest, database_url: str) -> AsyncIterator[Filled]:
+    store = PostgresStore(database_url)
+    await store.open()
+    connection = await connect(database_url)
+    for table in ("waiting", "ready", "leases", "history", "jobs", "attempts"):
+        await connection.execute(
+            f"alter table {table} set (autovacuum_enabled = off)" if table in NARROW else "select 1"
+        )
+    filled = Filled(Scene(store, await store.now()), connection)
+    if request.param == "statistics of empty tables":
+        # Tables that had rows and have none now: their pages are there, their rows are not.
+        await filled.fill()
+        for table in (*NARROW, "history", "jobs"):
+            await connection.execute(f"delete from {table}")
+        await connection.execute("vacuum analyze")
+        await filled.fill()
+    else:
+        await filled.fill()
+        await connection.execute("vacuum analyze")
+    yield filled
+    await connection.close()
+    await store.close()
+
+
+NARROW = ("waiting", "ready", "leases")
+NOTHING = [None] * ASKED
+
+
+async def test_dispatch_looks_at_little_more_than_it_gives(filled: Filled) -> None:
+    now, lane, day = filled.scene.now, [filled.lane], Day.at(filled.scene.now).suffix
+    marks = (lane, [0], [0])
+    claim = await filled.explain("claim", lane, [filled.worker], [ASKED], *marks, 5, now, TIMEOUT_GRACE)
+    assert claim["Actual Rows"] == ASKED
+    check(claim, day=day)
+    check(await filled.explain("heads", *marks, ASKED))
+    check(await filled.explain("occupied_lanes", *marks))
+    admit = await filled.explain("admit", filled.waiting)
+    assert admit["Actual Rows"] == ASKED
+    check(admit)
+    check(await filled.explain("peek_due", now + HOUR, ASKED))
+    check(await filled.explain("peek_due", now - HOUR, ASKED))
+
+
+async def test_duties_look_at_little_more_than_they_find(filled: Filled) -> None:
+    now = filled.scene.now
+    nothing_missed = await filled.explain("missed", now, ASKED)
+    assert nothing_missed["Actual Rows"] == 0
+    check(nothing_missed)
+    missed = await filled.explain("missed", now + DAY, ASKED)
+    assert missed["Actual Rows"] == ASKED
+    check(missed)
+    check(await filled.explain("expired", now, ASKED))
+    check(await filled.explain("expired", now + DAY, ASKED))
+    check(await filled.explain("next_deadline"))
+
+
+async def test_changes_look_only_at_the_rows_they_name(filled: Filled) -> None:
+    now, day = filled.scene.now, Day.at(filled.scene.now).suffix
+    states, times = [int(State.COMPLETED)] * ASKED, [now] * ASKED
+    statuses = [int(AttemptStatus.SUCCESS)] * ASKED
+    nonces = [filled.nonce] * ASKED
+    ends = (NOTHING, nonces, states, NOTHING, times, statuses, NOTHING, NOTHING, NOTHING, NOTHING)
+    end = await filled.explain("end_leases", filled.leased, *ends)
+    assert end["Actual Rows"] == ASKED
+    check(end, day=day)
+    versions = [1] * ASKED
+    for query, keys in (("end_waiting", filled.waiting), ("end_ready", filled.ready)):
+        plan = await filled.explain(query, keys, versions, states, NOTHING, times, NOTHING, NOTHING)
+        assert plan["Actual Rows"] == ASKED
+        check(plan, day=day)
+    for query, keys, version in (
+        ("leave_waiting", filled.waiting, 1),
+        ("leave_ready", filled.ready, 1),
+        ("leave_leases", filled.leased, 2),
+        ("leave_history", filled.ended, 3),
+    ):
+        plan = await filled.explain(query, keys, [version] * ASKED, NOTHING)
+        assert plan["Actual Rows"] == ASKED
+        check(plan, day=day)
+
+
+async def test_look_ups_go_by_key_and_only_into_their_day(filled: Filled) -> None:
+    day = Day.at(filled.scene.now).suffix
+    for keys in (filled.waiting, filled.ready, filled.leased, filled.ended):
+        load = await filled.explain("load", keys)
+        assert load["Actual Rows"] == ASKED
+        check(load, day=day)
+    check(await filled.explain("outcomes", filled.ended, [filled.nonce] * ASKED), day=day)
+    check(await filled.explain("executions", filled.ended[0]), day=day)
+    check(await filled.explain("leases_of", [filled.worker + 1], None), day=day)
+    lines = (list(range(ASKED)), filled.leased, [filled.nonce] * ASKED, [1] * ASKED, [0] * ASKED, [20] * ASKED)
+    check(await filled.explain("append_logs", *lines, ["x"] * ASKED), day=day)
+
+
+@pytest.mark.parametrize(
+    ("query", "statuses"),
+    [
+        ("list_by_id", (None, False, False, [])),
+        ("list_by_id", ([], False, False, [5])),
+        ("list_by_row", ([0], False, False, [])),
+        ("list_by_row", ([], True, True, [])),
+        ("list_by_row", ([], False, False, [6, 7])),
+    ],
+    ids=["all", "completed", "scheduled", "queued or running", "failed or cancelled"],
+)
+async def test_lists_look_at_a_bounded_number_of_rows(filled: Filled, query: str, statuses: Sequence[object]) -> None:
+    scanned = 200
+    filters = (None, None, scanned, HUGE, None, None, None, None, None, ASKED)
+    check(await filled.explain(query, "default", *filters, *statuses), bound=2 * scanned)
+
+
+async def test_a_snapshot_held_open_elsewhere_does_not_make_claims_crawl(database_url: str) -> None:
+    store = PostgresStore(database_url)
+    await store.open()
+    scene = Scene(store, await store.now())
+    watcher = await asyncpg.connect(database_url)
+    old = watcher.transaction(isolation="repeatable_read")
+    await old.start()
+    await watcher.fetchval("select count(*) from ready")
+    worker = await scene.worker(until=scene.later(3600))
+    jobs = await scene.jobs(4 * ROWS)
+    await scene.submit(*jobs)
+    await scene.claim(worker, jobs[0], len(jobs))
+    connection = await connect(database_url)
+    filled = Filled(scene, connection)
+    last = await scene.submitted()
+    lane = [last.lane_id]
+    store._marks._looked[last.lane_id] += HOUR  # so that a slow machine does not bring the time of the full look
+    begin = store._marks.look(lane).columns()
+    assert begin[2][0] in {job.id for job in jobs}
+    claim = (lane, [worker.id], [1])
+    full = await filled.explain("claim", *claim, lane, [0], [0], 9, scene.now, TIMEOUT_GRACE)
+    marked = await filled.explain("claim", *claim, *begin, 9, scene.now, TIMEOUT_GRACE)
+    assert full["Actual Rows"] == marked["Actual Rows"] == 1
+    assert marked["Shared Hit Blocks"] * 5 < full["Shared Hit Blocks"]
+    (claimed,) = await scene.claim(worker, last, 5)
+    assert claimed.job.id == last.id
+    await old.rollback()
+    await watcher.close()
+    await connection.close()
+    await store.close()

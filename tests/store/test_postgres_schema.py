@@ -1,0 +1,192 @@
+"""The schema of the PostgreSQL store: migrations, and the partitions of days."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from foliot.domain import events
+from foliot.domain.duration import DAY
+from foliot.domain.errors import SchemaMismatch
+from foliot.domain.ids import IdMaker, JobKey
+from foliot.domain.job import Ended, Lease
+from foliot.store.migrate import migrations
+from foliot.store.postgres import PostgresStore, migrate
+from foliot.store.postgres.days import AHEAD, Day
+from tests.store.builders import Scene
+
+Connection = asyncpg.Connection
+
+
+@pytest.fixture
+async def store(database_url: str) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(database_url)
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def sql(database_url: str) -> AsyncIterator[Connection]:
+    connection = await asyncpg.connect(database_url)
+    yield connection
+    await connection.close()
+
+
+async def partitions(sql: Connection, table: str = "jobs") -> set[str]:
+    rows = await sql.fetch(
+        "select inhrelid::regclass::text from pg_inherits where inhparent = $1::text::regclass", table
+    )
+    return {row[0] for row in rows}
+
+
+async def test_nodes_that_migrate_at_once_do_it_once(database_url: str, sql: Connection) -> None:
+    await asyncio.gather(*(migrate(database_url) for _ in range(4)))
+    rows = await sql.fetch("select number from schema_version order by number")
+    assert [row[0] for row in rows] == [migration.number for migration in migrations("postgres")]
+
+
+async def test_nodes_that_open_at_once_all_get_ready(database_url: str) -> None:
+    stores = [PostgresStore(database_url) for _ in range(3)]
+    await asyncio.gather(*(store.open() for store in stores))
+    for store in stores:
+        assert await store.now() > 0
+        await store.close()
+
+
+async def test_a_newer_schema_is_refused_with_what_to_do(database_url: str, sql: Connection) -> None:
+    await migrate(database_url)
+    await sql.execute("insert into schema_version values (9000, 'from_the_future', 0)")
+    with pytest.raises(SchemaMismatch, match="newer"):
+        await PostgresStore(database_url).open()
+
+
+async def test_a_migration_that_fails_leaves_nothing_behind(database_url: str, sql: Connection) -> None:
+    await sql.execute("create table lanes (mine int)")
+    with pytest.raises(asyncpg.DuplicateTableError):
+        await migrate(database_url)
+    assert await sql.fetchval("select to_regclass('jobs')") is None
+    await sql.execute("drop table lanes")
+    await migrate(database_url)
+    assert await sql.fetchval("select to_regclass('jobs')") is not None
+
+
+async def test_days_are_prepared_once_from_many_nodes(store: PostgresStore, sql: Connection) -> None:
+    later = await store.now() + 100 * DAY
+    before = await partitions(sql)
+    await asyncio.gather(*(store.prepare_days(later) for _ in range(4)))
+    days = {f"jobs_{Day.at(later + ahead * DAY).suffix}" for ahead in range(AHEAD + 1)}
+    assert await partitions(sql) == before | days
+    for table in ("history", "attempts", "job_logs"):
+        assert len(await partitions(sql, table)) == len(before | days)
+
+
+async def test_a_day_waits_for_a_lock_without_giving_up(store: PostgresStore, sql: Connection) -> None:
+    later = await store.now() + 100 * DAY
+    transaction = sql.transaction()
+    await transaction.start()
+    await sql.execute("lock table jobs_kept in access exclusive mode")
+    preparing = asyncio.create_task(store.prepare_days(later))
+    watcher = await asyncpg.connect(store._connections.url)
+    while not await watcher.fetchval("select exists (select from pg_locks where not granted)"):
+        pass
+    await transaction.rollback()
+    await preparing
+    await watcher.close()
+    assert f"jobs_{Day.at(later).suffix}" in await partitions(sql)
+
+
+async def test_rows_that_came_before_their_day_are_moved_into_it(store: PostgresStore, sql: Connection) -> None:
+    scene = Scene(store, await store.now() + 50 * DAY)
+    ended = await scene.ended()
+    assert await sql.fetchval("select count(*) from jobs_kept") == 1
+    await store.prepare_days(scene.now)
+    assert await sql.fetchval("select count(*) from jobs_kept") == 0
+    assert await sql.fetchval(f"select count(*) from history_{Day.at(scene.now).suffix}") == 1
+    assert await scene.record(ended.job.id) == ended
+
+
+async def test_a_past_day_is_dropped_and_what_lives_stays_readable_and_claimable(
+    store: PostgresStore, sql: Connection
+) -> None:
+    now = await store.now()
+    scene = Scene(store, now - 40 * DAY)
+    await store.prepare_days(scene.now)
+    day = Day.at(scene.now)
+    worker = await scene.worker()
+    past = await scene.ended(name="past")
+    leased = await scene.running(worker, name="leased")
+    await scene.store.append_logs([scene.line(leased)])
+    retried = await scene.running(worker)
+    record = await scene.happen(retried.id, events.FailRetriable(error='"e"', retry_after=DAY))
+    waiting = await scene.submitted(due=now + DAY, name="waiting")
+    ready = await scene.submitted(queue="ready")
+    late = await scene.running(worker)
+    scene.now = now
+    late_end = await scene.happen(late.id, events.Succeed())
+    while await store.forget(now - 30 * DAY, 100):
+        pass
+    assert f"jobs_{day.suffix}" not in await partitions(sql)
+    kept = await store.load([past.job.id, leased.id, retried.id, waiting.id, ready.id, late.id])
+    assert set(kept) == {leased.id, retried.id, waiting.id, ready.id, late.id}
+    assert kept[retried.id] == record
+    assert kept[late.id] == late_end
+    assert len(await store.logs(leased.id, after=0, level=0, limit=10)) == 1
+    assert await store.find("default", ["past", "leased", "waiting"]) == {"leased": leased.id, "waiting": waiting.id}
+    alive = await scene.worker()
+    (claimed,) = await scene.claim(alive, ready)
+    assert claimed.job == ready
+    assert isinstance(await scene.row(ready.id), Lease)
+    assert isinstance((await scene.happen(ready.id, events.Succeed())).row, Ended)
+    await scene.happen(leased.id, events.Succeed())
+    # All that has ended goes when its end, too, is past.
+    while await store.forget(now + DAY, 2):
+        pass
+    assert set(await store.load([leased.id, retried.id, waiting.id, ready.id, late.id])) == {retried.id, waiting.id}
+    assert await store.find("default", ["leased", "waiting"]) == {"waiting": waiting.id}
+    for table in ("history_kept", "job_logs_kept"):
+        assert await sql.fetchval(f"select count(*) from {table}") == 0
+
+
+async def test_many_names_of_a_past_day_go_in_pieces(store: PostgresStore, sql: Connection) -> None:
+    now = await store.now()
+    scene = Scene(store, now - 40 * DAY)
+    await store.prepare_days(scene.now)
+    worker = await scene.worker()
+    jobs = [await scene.job(name=f"n{number}") for number in range(20)]
+    await scene.submit(*jobs)
+    for claimed in await scene.claim(worker, jobs[0], 15):
+        await scene.happen(claimed.lease.id, events.Succeed())
+    taken = []
+    while count := await store.forget(now - 30 * DAY, 4):
+        taken.append(count)
+    assert await sql.fetchval("select count(*) from job_keys") == 5
+    assert len(taken) >= 4
+    assert len(await store.load([job.id for job in jobs])) == 5
+
+
+async def test_two_nodes_forget_at_once(database_url: str, store: PostgresStore) -> None:
+    other = PostgresStore(database_url)
+    await other.open()
+    now = await store.now()
+    scene = Scene(store, now - 40 * DAY)
+    await store.prepare_days(scene.now)
+    keys = [(await scene.ended()).job.id for _ in range(5)]
+
+    async def forget(node: PostgresStore) -> None:
+        while await node.forget(now - 30 * DAY, 100):
+            pass
+
+    await asyncio.gather(forget(store), forget(other))
+    assert await store.load(keys) == {}
+    await other.close()
+
+
+def test_days_meet_without_gap_or_overlap() -> None:
+    now = 1_800_000_000 * 1_000_000
+    one, two = Day.at(now), Day.at(now + DAY)
+    assert one.high == two.low
+    assert one.low <= IdMaker(node=0).one(now) < one.high
+    assert Day.named(one.suffix).low == one.low
+    assert JobKey(one.low) < one.high

@@ -1,0 +1,382 @@
+"""What only the SQLite store does: its file, its lock, its threads, its query plans."""
+
+import asyncio
+import contextlib
+import re
+import sqlite3
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from foliot.domain import events
+from foliot.domain.duration import DAY
+from foliot.domain.errors import SchemaMismatch, StoreFull, Unavailable, Unstorable
+from foliot.domain.ids import JobKey
+from foliot.domain.job import Ended, State
+from foliot.domain.placement import Order
+from foliot.domain.retry import Retry
+from foliot.domain.states import End, Held, Mark, transition
+from foliot.store.base import Filter
+from foliot.store.sqlite import SqliteStore
+from foliot.store.sqlite.batch import SIZES, _nullable
+from foliot.store.sqlite.connection import SQL, connect, migrate
+from foliot.store.sqlite.listing import SCAN
+from foliot.store.sqlite.records import INLINE
+from tests.store.builders import Scene
+
+
+@pytest.fixture
+def path(folder: Path) -> str:
+    return str(folder / "foliot.db")
+
+
+@contextlib.asynccontextmanager
+async def opened(path: str) -> AsyncIterator[Scene]:
+    store = SqliteStore(path)
+    await store.open()
+    try:
+        yield Scene(store, await store.now())
+    finally:
+        await store.close()
+
+
+async def test_a_store_in_memory_runs_a_life() -> None:
+    async with opened(":memory:") as scene:
+        record = await scene.ended()
+        assert isinstance(record.row, Ended)
+        assert len((await scene.store.list_jobs(Filter(namespace="default"), limit=5, before=None)).records) == 1
+
+
+async def test_a_second_store_on_the_same_file_is_refused_until_the_first_is_closed(path: str) -> None:
+    async with opened(path):
+        with pytest.raises(Unavailable, match="in use by another Foliot process"):
+            await SqliteStore(path).open()
+    async with opened(path) as scene:
+        await scene.submitted()
+
+
+HOLDER = """
+import asyncio, sys
+from foliot.store.sqlite import SqliteStore
+from tests.store.builders import Scene
+
+async def main():
+    store = SqliteStore(sys.argv[1])
+    await store.open()
+    scene = Scene(store, await store.now())
+    for _ in range(20):
+        print((await scene.submitted()).id, flush=True)
+    print("done", flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_what_was_acknowledged_survives_the_death_of_its_process_and_the_file_is_free_again(path: str) -> None:
+    holder = await asyncio.create_subprocess_exec(sys.executable, "-c", HOLDER, path, stdout=asyncio.subprocess.PIPE)
+    assert holder.stdout is not None
+    keys = []
+    try:
+        while (line := await holder.stdout.readline()) != b"done\n":
+            keys.append(JobKey(int(line)))
+        with pytest.raises(Unavailable, match="in use by another Foliot process"):
+            await SqliteStore(path).open()
+    finally:
+        holder.kill()
+        await holder.communicate()
+    assert len(keys) == 20
+    async with opened(path) as scene:
+        assert set(await scene.store.load(keys)) == set(keys)
+
+
+async def test_a_folder_that_is_not_there_is_named(folder: Path) -> None:
+    with pytest.raises(Unavailable, match="folder"):
+        await SqliteStore(str(folder / "nowhere" / "foliot.db")).open()
+
+
+async def test_a_file_that_is_no_database_is_refused_and_left_alone(path: str) -> None:
+    text = "not a database, " * 100
+    await asyncio.to_thread(Path(path).write_text, text)
+    with pytest.raises(Unavailable, match="not an SQLite database"):
+        await SqliteStore(path).open()
+    assert await asyncio.to_thread(Path(path).read_text) == text
+
+
+async def test_a_newer_schema_is_refused_and_can_be_opened_by_nobody_else_meanwhile(path: str) -> None:
+    async with opened(path):
+        pass
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(SQL["note_migration"], (999, "future", 0))
+    with pytest.raises(SchemaMismatch, match="999"):
+        await SqliteStore(path).open()
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM schema_version WHERE number = 999")
+    async with opened(path):
+        pass
+
+
+async def test_an_old_sqlite_library_is_refused(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
+    with pytest.raises(Unavailable, match=r"needs 3\.35"):
+        await SqliteStore(path).open()
+
+
+async def test_a_full_disk_refuses_what_does_not_fit_and_keeps_the_rest(path: str) -> None:
+    async with opened(path) as scene:
+        assert isinstance(scene.store, SqliteStore)
+        kept = await scene.submitted()
+        pages = await scene.store._write(lambda connection: connection.execute("PRAGMA page_count").fetchone()[0])
+        await scene.store._write(lambda connection: connection.execute(f"PRAGMA max_page_count = {pages}").fetchall())
+        big = await scene.job(payload='"' + "x" * 100_000 + '"')
+        with pytest.raises(StoreFull, match="Make room"):
+            await scene.submit(big)
+        assert set(await scene.store.load([kept.id, big.id])) == {kept.id}
+        await scene.store._write(lambda connection: connection.execute("PRAGMA max_page_count = 1000000").fetchall())
+        await scene.submit(big)
+        assert (await scene.record(big.id)).job == big
+
+
+async def test_a_program_that_holds_the_file_makes_it_unavailable_for_a_while(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("foliot.store.sqlite.connection._BUSY_MS", 1)
+    async with opened(path) as scene:
+        job = await scene.job()
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(Unavailable, match="Another program"):
+                await scene.submit(job)
+            other.execute("ROLLBACK")
+        await scene.submit(job)
+
+
+async def test_calls_that_wait_together_are_committed_together(path: str) -> None:
+    async with opened(path) as scene:
+        assert isinstance(scene.store, SqliteStore)
+        commits = 0
+
+        def count(statement: str) -> None:
+            nonlocal commits
+            commits += statement == "COMMIT"
+
+        await scene.store._write(lambda connection: connection.set_trace_callback(count))
+        jobs = await scene.jobs(50)
+        await asyncio.gather(*(scene.submit(job) for job in jobs))
+        assert commits < 25
+        assert len(await scene.store.load([job.id for job in jobs])) == 50
+
+
+async def test_a_failing_call_harms_none_of_those_committed_with_it(path: str) -> None:
+    async with opened(path) as scene:
+        good = await scene.jobs(20)
+        bad = await scene.jobs(20, owner="\ud800")
+        pairs = [job for pair in zip(good, bad, strict=True) for job in pair]
+        answers = await asyncio.gather(*(scene.submit(job) for job in pairs), return_exceptions=True)
+        assert [isinstance(answer, Unstorable) for answer in answers] == [False, True] * 20
+        assert set(await scene.store.load([job.id for job in pairs])) == {job.id for job in good}
+
+
+async def test_a_read_sees_every_acknowledged_write(path: str) -> None:
+    async with opened(path) as scene:
+        for _ in range(200):
+            job = await scene.submitted()
+            assert job.id in await scene.store.load([job.id])
+
+
+async def test_a_caller_that_gives_up_leaves_the_store_in_order(path: str) -> None:
+    async with opened(path) as scene:
+        jobs = await scene.jobs(20)
+        calls = [asyncio.create_task(scene.submit(job)) for job in jobs]
+        await asyncio.sleep(0)
+        for call in calls[::2]:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        assert {job.id for job in jobs[1::2]} <= set(await scene.store.load([job.id for job in jobs]))
+
+
+async def test_counts_are_exact(path: str) -> None:
+    async with opened(path) as scene:
+        scene.now -= 40 * DAY
+        await scene.submitted(due=scene.later(60))
+        paused = await scene.submitted(job_type="paused")
+        await scene.happen(paused.id, events.Pause())
+        await scene.running(job_type="running")
+        await scene.ended(job_type="completed")
+        failed = await scene.ended(State.FAILED, job_type="failed")
+        await scene.submitted(namespace="other")
+        counts = {status: count for status, count in (await scene.store.counts("default")).items() if count}
+        assert counts == {"scheduled": 1, "paused": 1, "running": 1, "completed": 1, "failed": 1}
+        await scene.happen(failed.job.id, events.Redrive(job=failed.job))
+        while await scene.store.forget(await scene.store.now() - 30 * DAY, 100):
+            pass
+        counts = {status: count for status, count in (await scene.store.counts("default")).items() if count}
+        assert counts == {"scheduled": 1, "paused": 1, "running": 1, "queued": 1}
+
+
+async def test_a_page_looks_at_a_bounded_number_of_rows(path: str) -> None:
+    async with opened(path) as scene:
+        rare = await scene.submitted(owner="ann")
+        await scene.submit(*await scene.jobs(SCAN))
+        asked = Filter(namespace="default", owner="ann")
+        page = await scene.store.list_jobs(asked, limit=10, before=None)
+        assert list(page.records) == []
+        assert page.next is not None
+        page = await scene.store.list_jobs(asked, limit=10, before=page.next)
+        assert [record.job.id for record in page.records] == [rare.id]
+
+
+@pytest.mark.parametrize("count", [1, 2, SIZES[1], SIZES[1] + 1, SIZES[-1] + 1])
+async def test_a_batch_of_any_size_lives_its_life_whole(path: str, count: int) -> None:
+    async with opened(path) as scene:
+        jobs = [
+            await scene.job(
+                owner=f"owner {index}", name=f"name {index}" if index % 2 else None, tags=("a",) * (index % 3)
+            )
+            for index in range(count)
+        ]
+        await scene.submit(*jobs)
+        claimed = await scene.claim(await scene.worker(), jobs[0], count)
+        assert [one.job for one in claimed] == jobs
+        ends = [scene.decide(await scene.record(one.job.id), events.Succeed(result=one.job.owner)) for one in claimed]
+        assert await scene.store.save(ends, scene.now) == {job.id for job in jobs}
+        records = await scene.store.load([job.id for job in jobs])
+        assert [record.job for record in records.values()] == jobs
+        assert [record.row.result for record in records.values() if isinstance(record.row, Ended)] == [
+            job.owner for job in jobs
+        ]
+
+
+async def test_of_many_ends_those_with_an_old_token_lose_and_are_not_counted(path: str) -> None:
+    async with opened(path) as scene:
+        jobs = await scene.jobs(100)
+        await scene.submit(*jobs)
+        claimed = await scene.claim(await scene.worker(), jobs[0], 100)
+        held = [Held(id=one.lease.id, nonce=one.lease.nonce + index % 2) for index, one in enumerate(claimed)]
+        ends = [transition(one, events.Succeed(), scene.now, retry=Retry()) for one in held]
+        won = {job.id for job in jobs[::2]}
+        assert await scene.store.save([end for end in ends if isinstance(end, End)], scene.now) == won
+        counts = await scene.store.counts("default")
+        assert (counts["completed"], counts["running"], counts["queued"]) == (50, 50, 0)
+
+
+async def test_many_jobs_take_as_few_statements_as_few_do(path: str) -> None:
+    async with opened(path) as scene:
+        assert isinstance(scene.store, SqliteStore)
+        worker, statements = await scene.worker(), 0
+
+        def count(_: str) -> None:
+            nonlocal statements
+            statements += 1
+
+        async def life(jobs: int) -> int:
+            nonlocal statements
+            made = await scene.jobs(jobs)
+            statements = 0
+            await scene.submit(*made)
+            claimed = await scene.claim(worker, made[0], jobs)
+            held = [Held(id=one.lease.id, nonce=one.lease.nonce) for one in claimed]
+            marks = [Mark(id=one.id, nonce=one.nonce, progress="{}") for one in held]
+            await scene.store.save(marks, scene.now)
+            records = await scene.store.load([job.id for job in made])
+            ends = [scene.decide(record, events.Succeed()) for record in records.values()]
+            assert len(await scene.store.save(ends, scene.now)) == jobs
+            return statements
+
+        await scene.store._write(lambda connection: connection.set_trace_callback(count))
+        assert await life(500) == await life(2) < 40
+
+
+async def test_long_payloads_are_claimed_and_loaded_whole_beside_short_ones(path: str) -> None:
+    async with opened(path) as scene:
+        payloads = ['"short"', '"' + "ü" * INLINE + '"', "{}", '"' + '\\"' * INLINE + '"']
+        jobs = [await scene.job(payload=payload) for payload in payloads]
+        await scene.submit(*jobs)
+        assert [one.job for one in await scene.claim(await scene.worker(), jobs[0], 4)] == jobs
+        assert [record.job for record in (await scene.store.load([job.id for job in jobs])).values()] == jobs
+
+
+async def test_a_claim_of_several_lanes_takes_of_each_what_was_ordered(path: str) -> None:
+    async with opened(path) as scene:
+        worker = await scene.worker()
+        orders = []
+        for number, wanted in enumerate([2, 1, 2, 3]):
+            jobs = await scene.jobs(3, job_type=f"type {number}")
+            await scene.submit(*jobs)
+            orders.append(Order(jobs[0].lane_id, worker.id, wanted))
+        claimed = await scene.store.claim(orders, scene.new_nonce(), scene.now)
+        taken = Counter(one.job.lane.job_type for one in claimed)
+        assert taken == {"type 0": 2, "type 1": 1, "type 2": 2, "type 3": 3}
+
+
+BATCHED = sorted(name for name, text in SQL.items() if "INTO" in text and "nullif" in text and name != "end_leases")
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_a_query_for_many_rows_takes_null_where_the_table_does_and_only_there(name: str) -> None:
+    found = re.search(r"INTO (\w+) \(([^)]*)\)", SQL[name])
+    assert found is not None
+    with contextlib.closing(connect(":memory:", writes=True)) as connection:
+        migrate(connection, 0)
+        table = connection.execute(f"PRAGMA table_info({found[1]})").fetchall()
+    optional = {column for _, column, _, required, _, key in table if not required and not key}
+    columns = [column.strip() for column in found[2].split(",")]
+    assert {columns[index] for index in _nullable(name)} == optional & set(columns)
+
+
+HOT = {
+    "job_keys": ("default", "[]"),
+    "known_jobs": ("[]",),
+    "request_key": ("default", "k", 0),
+    "jobs_of": ("[]", 1),
+    "payloads_of": ("[]",),
+    "waiting_of": ("[]",),
+    "ready_of": ("[]",),
+    "leases_of": ("[]",),
+    "history_of": ("[]",),
+    "latest_attempt": (1,),
+    "past_outcomes": ("[]",),
+    "final_outcomes": ("[]",),
+    "held": ("[]",),
+    "logs_of": (1, 1, 1, 1),
+    "due_until": (1, 1),
+    "next_due": (),
+    "admissible": ("[]", 1),
+    "heads": ("[]", 1),
+    "workers_able": ("[]", 1),
+    "leases_of_worker": (1,),
+    "overdue_leases": (1, 1, 1),
+    "expired_waiting": (1, 1),
+    "expired_ready": (1, 1),
+    "leases_to_stop": (1,),
+    "list_of_schedule": (1, 1, "s"),
+    "list_not_completed": (1, 1, 6),
+    "delete_ready": ("[]",),
+    "ended_leases": ("[]",),
+    "end_leases": (1,) * 11,
+    "mark_leases": (1,) * 6,
+    "forget_attempts": ("[]",),
+    "forget_request_keys": (1, 1),
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOT))
+def test_a_hot_query_goes_by_an_index_and_sorts_nothing(name: str) -> None:
+    with contextlib.closing(connect(":memory:", writes=True)) as connection:
+        migrate(connection, 0)
+        plan = [step for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {SQL[name]}", HOT[name])]
+    given = ("SCAN json_each", "SCAN k", "SCAN CONSTANT", "SCAN 1 CONSTANT", "SCAN (subquery", "SCAN e", "SCAN m")
+    scans = [step for step in plan if step.startswith("SCAN") and not step.startswith(given)]
+    assert all("USING" in step and "INDEX" in step for step in scans), plan
+    assert not [step for step in plan if "TEMP B-TREE FOR ORDER" in step], plan
+
+
+def test_a_claim_reads_the_head_of_its_lane_by_the_index() -> None:
+    with contextlib.closing(connect(":memory:", writes=True)) as connection:
+        migrate(connection, 0)
+        plan = [step for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {SQL['pop']}", ("[1]", 1, 1))]
+    assert any("SEARCH ready USING INDEX ready_order (lane_id=?)" in step for step in plan), plan
+    assert any("SEARCH j USING INTEGER PRIMARY KEY" in step for step in plan), plan
