@@ -1,0 +1,224 @@
+"""Change jobs on a user's word: load, decide, save; when somebody else was faster, again from what is there now."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal, assert_never
+
+import msgspec
+from msgspec import UNSET
+
+from foliot.clock import Clock
+from foliot.domain import events as e
+from foliot.domain.access import Caller
+from foliot.domain.errors import Conflict, NotFound, Stale
+from foliot.domain.ids import JobKey
+from foliot.domain.job import DEFAULT_TIMEOUT, Ended, Job, Lane, Lease, Record, State, Waiting
+from foliot.domain.retry import DEFAULT as DEFAULT_RETRY
+from foliot.domain.states import Change, End, Mark, Refusal, Requeue, transition
+from foliot.domain.status import status_of
+from foliot.service.changes import announce
+from foliot.service.group import persist
+from foliot.service.query import find_key, parse_filter
+from foliot.service.submit import DEFAULT_QUEUE, parse_due, parse_payload, parse_priority, parse_retry, parse_timeout
+from foliot.service.view import shown_id
+from foliot.service.wake import Wake
+from foliot.store.base import Store
+from foliot.wire import Changed, ManyBody, ManyChanged, RetryJobBody, UpdateBody, to_micros
+
+Action = Literal["cancel", "pause", "resume", "retry"]
+Decide = Callable[[Record, int], Change | Refusal | None]
+
+ROUNDS = 20
+CHUNK = 500
+
+
+class Control:
+    def __init__(self, store: Store, clock: Clock, wake: Wake) -> None:
+        self._store = store
+        self._clock = clock
+        self._wake = wake
+
+    async def cancel(self, job_id: str, *, if_match: int | None, caller: Caller) -> Changed:
+        return await self._one(job_id, _cancel, if_match, caller, "cancelled")
+
+    async def pause(self, job_id: str, *, if_match: int | None, caller: Caller) -> Changed:
+        return await self._one(job_id, _pause, if_match, caller, "paused")
+
+    async def resume(self, job_id: str, *, if_match: int | None, caller: Caller) -> Changed:
+        return await self._one(job_id, _resume, if_match, caller, "resumed")
+
+    async def run(self, job_id: str, *, if_match: int | None, caller: Caller) -> Changed:
+        return await self._one(job_id, _run_now, if_match, caller, "started early")
+
+    async def retry(self, job_id: str, body: RetryJobBody, *, if_match: int | None, caller: Caller) -> Changed:
+        payload = None if body.payload is UNSET else parse_payload(UpdateBody(payload=body.payload))
+        return await self._one(job_id, lambda record, now: _redrive(record, now, payload), if_match, caller, "retried")
+
+    async def update(self, job_id: str, body: UpdateBody, *, if_match: int | None, caller: Caller) -> Changed:
+        async def lane_of(job: Job) -> tuple[Lane, int]:
+            queue = job.lane.queue if body.queue is UNSET else body.queue or DEFAULT_QUEUE
+            job_type = job.lane.job_type if body.job_type is UNSET else body.job_type
+            lane = Lane(job.lane.namespace, queue, job_type)
+            return lane, (await self._store.lane_ids([lane]))[0]
+
+        for _ in range(ROUNDS):
+            record = await self._load(job_id, if_match, caller)
+            lane, lane_id = await lane_of(record.job)
+            now = self._clock.now()
+            job, due = _amended(record, body, lane, lane_id, caller, now)
+            decided = transition(record.row, e.Reschedule(job=job, due=due), now, retry=record.job.retry)
+            if await self._save([_allowed(record, decided, "changed")], [record]):
+                return Changed(status="updated", job_id=shown_id(record.job))
+        raise _too_busy(job_id)
+
+    async def many(self, action: Action, body: ManyBody, caller: Caller) -> ManyChanged:
+        """All jobs that match, in batches. Jobs that the action does not suit are left as they are and not counted as
+        changed."""
+        filter = parse_filter(body.filter, caller)
+        decide = _MANY[action]
+        matched = changed = 0
+        before: JobKey | None = None
+        while True:
+            page = await self._store.list_jobs(filter, limit=CHUNK, before=before)
+            matched += len(page.records)
+            if page.records and not body.dry_run:
+                whole = await self._store.load([record.job.id for record in page.records])  # a list has no payloads
+                changed += await self._change_all(list(whole.values()), decide)
+            if page.next is None:
+                return ManyChanged(matched=matched, changed=changed)
+            before = page.next
+
+    async def _change_all(self, records: Sequence[Record], decide: Decide) -> int:
+        changed = 0
+        for _ in range(ROUNDS):
+            now = self._clock.now()
+            changes: dict[JobKey, Change] = {}
+            for record in records:
+                decided = decide(record, now)
+                if decided is not None and not isinstance(decided, Refusal):
+                    changes[record.job.id] = decided
+            if not changes:
+                break
+            won = await self._save(list(changes.values()), records)
+            changed += len(won)
+            lost = [key for key in changes if key not in won]
+            if not lost:
+                break
+            records = list((await self._store.load(lost)).values())
+        return changed
+
+    async def _one(self, job_id: str, decide: Decide, if_match: int | None, caller: Caller, done: str) -> Changed:
+        for _ in range(ROUNDS):
+            record = await self._load(job_id, if_match, caller)
+            decided = decide(record, self._clock.now())
+            if decided is None:
+                return Changed(status=_status_now(record), job_id=shown_id(record.job))
+            change = _allowed(record, decided, done)
+            if await self._save([change], [record]):
+                return Changed(status=_status_after(change), job_id=shown_id(record.job))
+        raise _too_busy(job_id)
+
+    async def _load(self, job_id: str, if_match: int | None, caller: Caller) -> Record:
+        key = await find_key(self._store, job_id, caller)
+        record = (await self._store.load([key])).get(key) if key is not None else None
+        if record is None or record.job.lane.namespace != caller.namespace:
+            raise NotFound(f"there is no job {job_id!r}; it may be past the time that history is kept")
+        if if_match is not None and record.row.version != if_match:
+            raise Stale(
+                f"job {job_id!r} is at version {record.row.version}, not {if_match}; read it again and decide anew"
+            )
+        return record
+
+    async def _save(self, changes: Sequence[Change], records: Sequence[Record]) -> set[JobKey]:
+        won = await persist(lambda _again: self._store.save(changes, self._clock.now()))
+        announce(self._wake, [change for change in changes if change.id in won])
+        for record in records:
+            if record.job.id in won and isinstance(record.row, Lease):
+                self._wake.stop(record.row.worker)
+        return won
+
+
+def _allowed(record: Record, decided: Change | Refusal, done: str) -> Change:
+    if isinstance(decided, Refusal):
+        raise Conflict(f"job {shown_id(record.job)!r} is {status_of(record.row)} and can not be {done}")
+    return decided
+
+
+def _cancel(record: Record, now: int) -> Change | Refusal | None:
+    if isinstance(record.row, Ended) and record.row.state is State.CANCELLED:
+        return None
+    if isinstance(record.row, Lease) and record.row.cancel_asked is not None:
+        return None
+    return transition(record.row, e.Cancel(), now, retry=record.job.retry)
+
+
+def _pause(record: Record, now: int) -> Change | Refusal | None:
+    if isinstance(record.row, Waiting) and record.row.hold:
+        return None
+    return transition(record.row, e.Pause(), now, retry=record.job.retry)
+
+
+def _resume(record: Record, now: int) -> Change | Refusal | None:
+    if not (isinstance(record.row, Waiting) and record.row.hold) and not isinstance(record.row, Ended):
+        return None
+    return transition(record.row, e.Resume(), now, retry=record.job.retry)
+
+
+def _run_now(record: Record, now: int) -> Change | Refusal | None:
+    job = msgspec.structs.replace(record.job, due=now)
+    return transition(record.row, e.Reschedule(job=job, due=now), now, retry=record.job.retry)
+
+
+def _redrive(record: Record, now: int, payload: str | None = None) -> Change | Refusal | None:
+    job = record.job if payload is None else msgspec.structs.replace(record.job, payload=payload)
+    return transition(record.row, e.Redrive(job=job, rewrite=payload is not None), now, retry=record.job.retry)
+
+
+_MANY: dict[Action, Decide] = {"cancel": _cancel, "pause": _pause, "resume": _resume, "retry": _redrive}
+
+
+def _amended(record: Record, body: UpdateBody, lane: Lane, lane_id: int, caller: Caller, now: int) -> tuple[Job, int]:
+    """The wide row as changed, and when the job is due then."""
+    job, row = record.job, record.row
+    asked = parse_due(body, now)
+    if body.schedule_time is None or body.delay is None:
+        asked = now if asked is None else asked
+    changed = msgspec.structs.replace(
+        job,
+        lane=lane,
+        lane_id=lane_id,
+        due=job.due if asked is None else asked,
+        priority=job.priority if body.priority is UNSET else parse_priority(body),
+        payload=job.payload if body.payload is UNSET else _payload(body),
+        retry=job.retry if body.retry is UNSET else parse_retry(body.retry) if body.retry else DEFAULT_RETRY,
+        timeout=job.timeout if body.timeout is UNSET else parse_timeout(body) if body.timeout else DEFAULT_TIMEOUT,
+        deadline=job.deadline if body.deadline is UNSET else to_micros(body.deadline) if body.deadline else None,
+        tags=job.tags if body.tags is UNSET else tuple(body.tags or ()),
+        owner=job.owner if body.owner is UNSET else body.owner or caller.name,
+    )
+    return changed, row.due if asked is None else max(asked, now)
+
+
+def _payload(body: UpdateBody) -> str:
+    payload = parse_payload(body)
+    return "{}" if payload == "null" else payload
+
+
+def _status_now(record: Record) -> str:
+    """What is answered where nothing had to change."""
+    return "cancelling" if isinstance(record.row, Lease) and record.row.cancel_asked else status_of(record.row)
+
+
+def _status_after(change: Change) -> str:
+    match change:
+        case Requeue():
+            return status_of(change.row)
+        case End():
+            return change.state.name.lower()
+        case Mark():
+            return "cancelling"
+        case _:
+            assert_never(change)
+
+
+def _too_busy(job_id: str) -> Conflict:
+    return Conflict(f"job {job_id!r} changes faster than it can be changed; try again")

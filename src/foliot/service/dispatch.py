@@ -1,0 +1,214 @@
+"""Hand ready jobs to workers that wait for them: one plan for all waiting workers, one claim at a time.
+
+A lane is looked at when a hint says that it may have ready jobs, until a claim finds fewer than it asked for. `look`
+flags every occupied lane; a node calls it each second while workers wait, so that a lost hint costs a second at most.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+
+from foliot.clock import Clock
+from foliot.domain.ids import IdMaker, WorkerKey
+from foliot.domain.job import Lane
+from foliot.domain.placement import Demand, Order, plan
+from foliot.domain.worker import Worker
+from foliot.service.group import persist
+from foliot.service.rates import Rate
+from foliot.service.wake import Wake
+from foliot.store.base import Claimed, Store
+
+MOST_AT_ONCE = 1000
+PATIENCE = 2.0
+
+
+class Waiter:
+    """A worker's call that wants jobs. A patient one waits for them; the other is answered by the next look. While a
+    claim is `under_way` for it nothing else answers it: what is claimed must be told."""
+
+    def __init__(self, worker: Worker, free: int, *, patient: bool) -> None:
+        self.worker = worker
+        self.free = free
+        self.patient = patient
+        self.under_way = False
+        self.future: asyncio.Future[list[Claimed]] = asyncio.get_running_loop().create_future()
+
+    def give(self, jobs: list[Claimed]) -> None:
+        if not self.future.done():
+            self.future.set_result(jobs)
+
+    def dismiss(self) -> None:
+        """Answer without jobs, or with what the claim under way brings."""
+        self.patient = False
+        if not self.under_way:
+            self.give([])
+
+    def fail(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class Dispatch:
+    def __init__(self, store: Store, clock: Clock, ids: IdMaker, wake: Wake, rate: Rate) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._rate = rate
+        self._waiters: list[Waiter] = []
+        self._flagged: dict[int, int] = {}  # lane → how often it was flagged
+        self._news = 0  # counts flags and waiters, so that none that comes during a look is overlooked
+        self._run: asyncio.Task[None] | None = None
+        self._closed = False
+        wake.on_ready.append(lambda lanes, _tell: self.flag(lanes))
+
+    @property
+    def hungry(self) -> bool:
+        """Whether any worker waits for jobs."""
+        return bool(self._waiters)
+
+    async def take(self, worker: Worker, free: int, wait: float) -> list[Claimed]:
+        """Up to `free` jobs for the worker, waiting up to `wait` seconds for the first."""
+        if self._closed:
+            return []
+        waiter = Waiter(worker, min(free, MOST_AT_ONCE), patient=wait > 0)
+        self._waiters.append(waiter)
+        self._news += 1
+        self._kick()
+        try:
+            if waiter.patient:
+                await asyncio.wait((waiter.future,), timeout=wait)
+            if waiter.patient or self._run is None:
+                waiter.dismiss()
+            return await waiter.future
+        finally:
+            self._waiters.remove(waiter)
+
+    def interrupt(self, worker: WorkerKey) -> None:
+        """End the waiting calls of a worker: there is something to tell it."""
+        for waiter in self._waiters:
+            if waiter.worker.id == worker:
+                waiter.dismiss()
+
+    def close(self) -> None:
+        """End all waiting calls, and let nobody wait again: the node is about to stop."""
+        self._closed = True
+        for waiter in self._waiters:
+            waiter.dismiss()
+
+    async def drain(self) -> None:
+        """Wait until no claim is under way."""
+        while self._run is not None:
+            await asyncio.wait((self._run,))
+
+    def flag(self, lanes: Collection[int]) -> None:
+        for lane in lanes:
+            self._flagged[lane] = self._flagged.get(lane, 0) + 1
+        self._news += 1
+        self._kick()
+
+    async def look(self) -> None:
+        """Flag every lane that has ready jobs."""
+        self.flag(await self._store.occupied_lanes())
+
+    def _kick(self) -> None:
+        if self._run is None and self._waiters and self._flagged:
+            self._run = asyncio.create_task(self._serve())
+
+    async def _serve(self) -> None:
+        """Claim while somebody waits for a lane that may have jobs. An error is the answer of all who wait."""
+        try:
+            await self._claim_all()
+        except Exception as error:
+            for waiter in self._waiters:
+                waiter.fail(error)
+        finally:
+            self._run = None  # at once: a hint that comes before this task has ended must start the next
+
+    async def _claim_all(self) -> None:
+        while waiters := [waiter for waiter in self._waiters if not waiter.future.done()]:
+            seen, demands = self._news, _demands(waiters)
+            for waiter in waiters:
+                waiter.under_way = True
+            lanes = await self._lanes(demands)
+            if lanes:
+                _hand_out(waiters, await self._claim(demands, lanes))
+            _let_go(waiters)
+            if not lanes and seen == self._news:
+                return
+
+    async def _claim(self, demands: Sequence[Demand], lanes: dict[int, Lane]) -> list[Claimed]:
+        flags = {lane_id: self._flagged[lane_id] for lane_id in lanes}
+        heads = await self._heads(demands, lanes)
+        orders = plan(demands, lanes, heads)
+        nonce = self._ids.one(self._clock.now())
+        claimed = await persist(
+            lambda again: self._store.claim(orders, nonce, self._clock.now(), again=again), PATIENCE
+        )
+        self._rate.add(len(claimed))
+        self._unflag(_exhausted(heads, orders, claimed), flags)
+        return claimed
+
+    async def _lanes(self, demands: Sequence[Demand]) -> dict[int, Lane]:
+        """The flagged lanes that somebody waiting serves."""
+        found: dict[int, Lane] = {}
+        for lane_id, flags in list(self._flagged.items()):
+            lane = self._store.lane(lane_id)
+            if lane is None:
+                await self._store.occupied_lanes()
+                lane = self._store.lane(lane_id)
+            if lane is None:
+                self._unflag([lane_id], {lane_id: flags})
+            elif any(demand.worker.serves(lane) for demand in demands):
+                found[lane_id] = lane
+        return found
+
+    async def _heads(self, demands: Sequence[Demand], lanes: dict[int, Lane]) -> dict[int, Sequence[int]]:
+        """The ranks to plan by. A lane alone has nothing to be compared with: its ranks are not read."""
+        wanted = min(sum(demand.free for demand in demands), MOST_AT_ONCE)
+        if len(lanes) == 1:
+            return {lane_id: range(wanted) for lane_id in lanes}
+        found = await self._store.heads(list(lanes), wanted)
+        return {lane_id: found.get(lane_id, []) for lane_id in lanes}
+
+    def _unflag(self, exhausted: Collection[int], flags: dict[int, int]) -> None:
+        """Forget lanes that were found empty, unless they were flagged since."""
+        for lane_id in exhausted:
+            if self._flagged[lane_id] == flags[lane_id]:
+                del self._flagged[lane_id]
+
+
+def _exhausted(heads: Mapping[int, Sequence[int]], orders: Sequence[Order], claimed: Sequence[Claimed]) -> list[int]:
+    """The lanes that had no head, or gave less than was ordered."""
+    missing = {lane_id: 0 if ranks else 1 for lane_id, ranks in heads.items()}
+    for order in orders:
+        missing[order.lane_id] += order.count
+    for one in claimed:
+        missing[one.lease.lane_id] -= 1
+    return [lane_id for lane_id, short in missing.items() if short > 0]
+
+
+def _demands(waiters: Sequence[Waiter]) -> list[Demand]:
+    """What each waiting worker can take, over all its calls; one that waits twice is one worker."""
+    room: dict[WorkerKey, Demand] = {}
+    for waiter in waiters:
+        known = room.get(waiter.worker.id)
+        room[waiter.worker.id] = Demand(waiter.worker, waiter.free + (known.free if known else 0))
+    return list(room.values())
+
+
+def _hand_out(waiters: Sequence[Waiter], claimed: Sequence[Claimed]) -> None:
+    jobs: dict[WorkerKey, list[Claimed]] = {}
+    for one in claimed:
+        jobs.setdefault(one.lease.worker, []).append(one)
+    for waiter in waiters:
+        mine = jobs.get(waiter.worker.id)
+        if mine:
+            waiter.give(mine[: waiter.free])
+            jobs[waiter.worker.id] = mine[waiter.free :]
+
+
+def _let_go(waiters: Sequence[Waiter]) -> None:
+    """The look is over: who does not wait, or not any more, is answered."""
+    for waiter in waiters:
+        waiter.under_way = False
+        if not waiter.patient:
+            waiter.give([])

@@ -1,0 +1,93 @@
+"""Bring back what is stuck: leases whose worker is gone, attempts past their timeout or cancel grace, jobs past their
+deadline.
+
+Idempotent steps that any node may take at any time: each change is guarded by the version it was decided from, so of
+several nodes one wins and the others change nothing.
+"""
+
+from collections.abc import Sequence
+
+from foliot.clock import Clock
+from foliot.domain import events as e
+from foliot.domain.duration import Micros
+from foliot.domain.job import Lease
+from foliot.domain.states import CANCEL_GRACE, Change, Held, Refusal, transition
+from foliot.service.changes import announce
+from foliot.service.rates import Rate
+from foliot.service.wake import Wake
+from foliot.store.base import Claimed, Missed, Store
+
+CHUNK = 500
+
+
+class Recover:
+    def __init__(self, store: Store, clock: Clock, wake: Wake, rate: Rate) -> None:
+        self._store = store
+        self._clock = clock
+        self._wake = wake
+        self._rate = rate
+
+    async def missed(self) -> int:
+        """End the attempts that nobody ends any more; how many."""
+        total = 0
+        while found := await self._store.missed(self._clock.now(), CHUNK):
+            now = self._clock.now()
+            ended = await self._carry_out([_end_attempt(one, now) for one in found], now)
+            total += ended
+            if len(found) < CHUNK or not ended:
+                break
+        return total
+
+    async def expired(self) -> int:
+        """End the jobs that did not start by their deadline; how many."""
+        total = 0
+        while found := await self._store.expired(self._clock.now(), CHUNK):
+            now = self._clock.now()
+            decided = [transition(record.row, e.Expire(), now, retry=record.job.retry) for record in found]
+            ended = await self._carry_out(decided, now)
+            total += ended
+            if len(found) < CHUNK or not ended:
+                break
+        return total
+
+    async def in_time(self, claimed: Sequence[Claimed]) -> list[Claimed]:
+        """Those that may start. A job that was claimed past its deadline, since nobody had ended it yet, ends here."""
+        late = [one for one in claimed if _is_late(one)]
+        if not late:
+            return list(claimed)
+        now = self._clock.now()
+        await self._carry_out([_expire(one, now) for one in late], now)
+        return [one for one in claimed if not _is_late(one)]
+
+    async def _carry_out(self, decided: Sequence[Change | Refusal], now: Micros) -> int:
+        changes = [change for change in decided if not isinstance(change, Refusal)]
+        won = await self._store.save(changes, now)
+        self._rate.add(len(won))
+        announce(self._wake, [change for change in changes if change.id in won])
+        return len(won)
+
+
+def _is_late(claimed: Claimed) -> bool:
+    """Only the first start has a deadline; a claim made in time may be handed out later."""
+    deadline = claimed.job.deadline
+    return deadline is not None and deadline <= claimed.lease.claimed and claimed.lease.attempt == 1
+
+
+def _expire(claimed: Claimed, now: Micros) -> Change | Refusal:
+    """By the nonce alone, so that it counts whatever was noted on the lease since."""
+    held = Held(id=claimed.lease.id, nonce=claimed.lease.nonce)
+    return transition(held, e.FailFatal(code="expired"), now, retry=claimed.job.retry)
+
+
+def _end_attempt(missed: Missed, now: Micros) -> Change | Refusal:
+    lease = missed.record.row
+    assert isinstance(lease, Lease)
+    return transition(lease, _what_happened(missed, lease, now), now, retry=missed.record.job.retry)
+
+
+def _what_happened(missed: Missed, lease: Lease, now: Micros) -> e.Event:
+    if not missed.alive:
+        return e.WorkerGone()
+    if lease.cancel_asked is not None and lease.cancel_asked + CANCEL_GRACE <= now:
+        return e.CancelGraceOver()
+    return e.Overdue()

@@ -1,0 +1,43 @@
+"""Hints inside a process: who listens learns at once that there may be something to do. Hints are not truth: a lost one
+costs a short poll, never a job. A node passes its own hints on to the other nodes, and theirs to its listeners."""
+
+from collections.abc import Callable, Collection
+
+from foliot.domain.duration import Micros
+from foliot.domain.ids import JobKey, WorkerKey
+
+
+class Wake:
+    """Four kinds of hint. `tell` is false for hints that came from another node."""
+
+    def __init__(self) -> None:
+        self.on_ready: list[Callable[[Collection[int], bool], None]] = []
+        self.on_due: list[Callable[[Micros, JobKey | None, bool], None]] = []
+        self.on_stop: list[Callable[[WorkerKey, bool], None]] = []
+        self.on_deadline: list[Callable[[Micros], None]] = []
+        self.on_log: list[Callable[[Collection[JobKey]], None]] = []
+
+    def ready(self, lane_ids: Collection[int], *, tell: bool = True) -> None:
+        """These lanes have ready jobs."""
+        for listener in self.on_ready:
+            listener(lane_ids, tell)
+
+    def due(self, time: Micros, key: JobKey | None = None, *, tell: bool = True) -> None:
+        """A job is due at `time`."""
+        for listener in self.on_due:
+            listener(time, key, tell)
+
+    def stop(self, worker: WorkerKey, *, tell: bool = True) -> None:
+        """A worker has something to stop, or was told to drain, or is gone."""
+        for listener in self.on_stop:
+            listener(worker, tell)
+
+    def deadline(self, time: Micros) -> None:
+        """A job must have started by `time`."""
+        for listener in self.on_deadline:
+            listener(time)
+
+    def logged(self, keys: Collection[JobKey]) -> None:
+        """These jobs have new log lines, or a new status."""
+        for listener in self.on_log:
+            listener(keys)

@@ -1,0 +1,273 @@
+"""Workers: they register, exchange, leave. An exchange hands in what ended, asks for what fits, and is the heartbeat.
+
+The lease that is written runs from an exchange's arrival. It is not written anew for every exchange: at most a tenth of
+it may be missing, so a worker that goes by nine tenths of its lease never outlives it.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from msgspec import Raw
+
+from foliot.clock import Clock
+from foliot.domain.access import Caller
+from foliot.domain.duration import SECOND, Micros, show_duration
+from foliot.domain.errors import BadInput, Gone, NotFound
+from foliot.domain.ids import JOB, WORKER, IdMaker, JobKey, WorkerKey, parse, show, show_token
+from foliot.domain.job import Lease
+from foliot.domain.worker import Worker
+from foliot.service.dispatch import Dispatch
+from foliot.service.recover import Recover
+from foliot.service.report import Reports, check_reports
+from foliot.service.view import shown_id
+from foliot.service.wake import Wake
+from foliot.store.base import Beat, Claimed, Store
+from foliot.wire import (
+    AssignedJob,
+    ExchangeAnswer,
+    ExchangeBody,
+    RegisterBody,
+    Registered,
+    Rejected,
+    Stop,
+    WorkerInfo,
+    to_time,
+)
+
+
+class Seat:
+    """A worker as this node knows it: its row, when its lease was last written, and which stops it was told of."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self.written = worker.seen
+        self.stop: Sequence[Lease] = ()
+        self.told: set[tuple[JobKey, int]] = set()
+        self.stale = False
+        self.news = asyncio.Event()
+
+
+class Workers:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        ids: IdMaker,
+        wake: Wake,
+        dispatch: Dispatch,
+        reports: Reports,
+        recover: Recover,
+        *,
+        lease: Micros,
+        heartbeat: Micros,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._wake = wake
+        self._dispatch = dispatch
+        self._reports = reports
+        self._recover = recover
+        self._lease = lease
+        self._heartbeat = heartbeat
+        self._rewrite_after = min(heartbeat // 4, lease // 10)
+        self._seats: dict[WorkerKey, Seat] = {}
+        self._closed = False
+        wake.on_stop.append(lambda worker, _tell: self._told_to_stop(worker))
+
+    def close(self) -> None:
+        """End the waiting calls of workers that want nothing: the node is about to stop."""
+        self._closed = True
+        for seat in self._seats.values():
+            seat.news.set()
+
+    async def register(self, body: RegisterBody, caller: Caller) -> Registered:
+        for name, amount in body.resources.items():
+            if amount < 0:
+                raise BadInput.at(f"resources.{name}", "a worker offers zero or more of it")
+        now = self._clock.now()
+        worker = Worker(
+            id=WorkerKey(self._ids.one(now)),
+            namespace=caller.namespace,
+            name=body.name,
+            queues=tuple(body.queues),
+            job_types=tuple(body.job_types),
+            resources=body.resources,
+            labels=body.labels,
+            since=now,
+            seen=now,
+            until=now + self._lease,
+        )
+        await self._store.add_worker(worker)
+        self._forget_seats(now)
+        self._seats[worker.id] = Seat(worker)
+        return Registered(
+            worker_id=show(WORKER, worker.id),
+            lease_seconds=show_duration(self._lease),
+            heartbeat_seconds=show_duration(self._heartbeat),
+        )
+
+    async def exchange(self, worker_id: str, body: ExchangeBody, caller: Caller) -> ExchangeAnswer:
+        key = _key(worker_id)
+        check_reports(body.reports)
+        seat = await self._beat(key, caller)
+        rejected: list[Rejected] = []
+        if body.logs:
+            rejected += await self._reports.log(body.logs)
+        again = await self._send_again(seat, body.holds) if body.holds is not None else []
+        free = 0 if seat.worker.draining else int(body.free.get("slot", 0))
+        told = bool(body.reports or body.logs or again or self._news_for(seat))
+        wait = 0.0 if told else min(body.wait, self._heartbeat / SECOND)
+        taken, refused = await asyncio.gather(self._take(seat, free, wait), self._hand_in(body))
+        if seat.stale:
+            seat = await self._beat(key, caller)
+        return ExchangeAnswer(
+            jobs=[_assigned(job) for job in await self._recover.in_time([*again, *taken])],
+            stop=await self._tell_stops(seat),
+            rejected=rejected + refused,
+            drain=seat.worker.draining,
+        )
+
+    async def leave(self, worker_id: str, caller: Caller) -> None:
+        """What it held goes back at once."""
+        key = _key(worker_id)
+        await self._own(key, caller)
+        await self._store.remove_worker(key)
+        self._wake.stop(key)
+        self._seats.pop(key, None)
+        await self._recover.missed()
+
+    async def drain(self, worker_id: str, caller: Caller) -> None:
+        key = _key(worker_id)
+        await self._own(key, caller)
+        await self._store.drain_worker(key)
+        self._wake.stop(key)
+
+    async def _own(self, key: WorkerKey, caller: Caller) -> None:
+        if not any(worker.id == key for worker, _ in await self._store.workers(caller.namespace)):
+            raise NotFound(f"there is no worker {show(WORKER, key)}; `GET /workers` lists those that are there")
+
+    async def _beat(self, key: WorkerKey, caller: Caller) -> Seat:
+        """The worker's seat, its lease prolonged; `Gone` where that has ended."""
+        now = self._clock.now()
+        seat = self._seats.get(key)
+        if seat is not None and not seat.stale and now - seat.written < self._rewrite_after:
+            return seat
+        if seat is not None:
+            seat.stale = False  # before the read, so that what comes during it counts
+        try:
+            beat = await self._store.beat(key, now, now + self._lease)
+        except BaseException:
+            if seat is not None:
+                seat.stale = True
+            raise
+        if beat is None or beat.worker.namespace != caller.namespace:
+            self._seats.pop(key, None)
+            raise Gone(f"worker {show(WORKER, key)} is not registered, or its lease has ended; register anew")
+        return self._seat(beat, now)
+
+    def _seat(self, beat: Beat, now: Micros) -> Seat:
+        seat = self._seats.setdefault(beat.worker.id, Seat(beat.worker))
+        seat.worker, seat.written, seat.stop = beat.worker, now, beat.stop
+        seat.told.intersection_update((lease.id, lease.nonce) for lease in beat.stop)
+        return seat
+
+    def _forget_seats(self, now: Micros) -> None:
+        """Those of workers that were not here for a lease; one that comes back gets another."""
+        for key in [key for key, seat in self._seats.items() if seat.written + self._lease < now]:
+            del self._seats[key]
+
+    async def _take(self, seat: Seat, free: int, wait: float) -> list[Claimed]:
+        patience = 0.0 if seat.stale or self._closed else wait
+        if free > 0:
+            return await self._dispatch.take(seat.worker, free, patience)
+        if patience > 0:
+            seat.news.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await seat.news.wait()
+        return []
+
+    async def _hand_in(self, body: ExchangeBody) -> list[Rejected]:
+        return await self._reports.ends.add(body.reports) if body.reports else []
+
+    async def _send_again(self, seat: Seat, holds: Sequence[str]) -> list[Claimed]:
+        """What is leased to the worker and not among what it holds: its answer was lost on the way, and with it perhaps
+        what it was told to stop."""
+        held = set(holds)
+        seat.told.clear()
+        return [
+            job
+            for job in await self._store.leases_of(seat.worker.id)
+            if show_token(job.lease.id, job.lease.nonce) not in held
+        ]
+
+    async def _tell_stops(self, seat: Seat) -> Sequence[Stop]:
+        """The attempts to stop that this worker was not told of yet."""
+        fresh = [lease for lease in seat.stop if (lease.id, lease.nonce) not in seat.told]
+        jobs = await self._store.load([lease.id for lease in fresh]) if fresh else {}
+        seat.told.update((lease.id, lease.nonce) for lease in fresh)
+        return [
+            Stop(
+                job_id=shown_id(jobs[lease.id].job),
+                attempt=lease.attempt,
+                token=show_token(lease.id, lease.nonce),
+            )
+            for lease in fresh
+            if lease.id in jobs
+        ]
+
+    def _news_for(self, seat: Seat) -> bool:
+        return any((lease.id, lease.nonce) not in seat.told for lease in seat.stop)
+
+    def _told_to_stop(self, worker: WorkerKey) -> None:
+        seat = self._seats.get(worker)
+        if seat is not None:
+            seat.stale = True
+            seat.told.clear()
+            seat.news.set()
+            self._dispatch.interrupt(worker)
+
+    async def list(self, caller: Caller) -> list[WorkerInfo]:
+        now = self._clock.now()
+        found = await self._store.workers(caller.namespace)
+        held = [lease.id for _, leases in found for lease in leases]
+        jobs = await self._store.load(held)
+        return [
+            WorkerInfo(
+                worker_id=show(WORKER, worker.id),
+                name=worker.name,
+                status="lost" if worker.until <= now else "draining" if worker.draining else "alive",
+                queues=list(worker.queues),
+                job_types=list(worker.job_types),
+                resources=worker.resources,
+                labels=worker.labels,
+                since=to_time(worker.since),
+                last_seen=to_time(worker.seen),
+                lease_until=to_time(worker.until),
+                running=[shown_id(jobs[lease.id].job) for lease in leases if lease.id in jobs],
+            )
+            for worker, leases in found
+        ]
+
+
+def _key(worker_id: str) -> WorkerKey:
+    key = parse(WORKER, worker_id)
+    if key is None:
+        raise NotFound(f"{worker_id!r} is no worker id; registering gives one")
+    return WorkerKey(key)
+
+
+def _assigned(claimed: Claimed) -> AssignedJob:
+    job, lease = claimed.job, claimed.lease
+    return AssignedJob(
+        job_id=shown_id(job),
+        job_type=job.lane.job_type,
+        attempt=lease.attempt,
+        token=show_token(lease.id, lease.nonce),
+        payload=Raw(job.payload.encode()),
+        timeout=show_duration(job.timeout),
+        schedule_time=to_time(job.due),
+        idempotency_key=show(JOB, job.id),
+    )
