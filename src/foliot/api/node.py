@@ -1,0 +1,49 @@
+"""The calls about the node and the cluster: is it well, who is there, how much goes on, and what it can be asked."""
+
+from msgspec import Struct
+
+from foliot.api.call import Answer, Call
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    """`ok` or `ready`."""
+
+    status: str
+
+
+async def healthz(call: Call[None, None]) -> Answer:
+    """Whether the process answers at all; it asks nothing of the store."""
+    return Answer(Health(status="ok"))
+
+
+async def readyz(call: Call[None, None]) -> Answer:
+    await call.services.ready()
+    return Answer(Health(status="ready"))
+
+
+async def list_nodes(call: Call[None, None]) -> Answer:
+    return Answer(await call.services.query.nodes())
+
+
+async def read_stats(call: Call[None, None]) -> Answer:
+    return Answer(await call.services.query.stats(call.caller))
+
+
+async def openapi_document(call: Call[None, None]) -> Answer:
+    return Answer(call.pages().document)
+
+
+async def docs(call: Call[None, None]) -> Answer:
+    # The page is plain HTML with its own style: nothing else may be loaded or run.
+    policy = (
+        b"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return Answer(
+        call.pages().page,
+        content_type=b"text/html; charset=utf-8",
+        headers=((b"content-security-policy", policy),),
+    )
+
+
+async def home(call: Call[None, None]) -> Answer:
+    return Answer(None, headers=((b"location", b"/docs"),))
