@@ -1,0 +1,123 @@
+"""The lines of one attempt's log on their way to the node: bounded, clean, writable from any thread."""
+
+from collections import deque
+from collections.abc import Callable
+from threading import Lock
+
+from foliot import clock
+from foliot.wire import LOG_LINE_LIMIT, LogLevel
+
+LINES = 10_000
+CHARACTERS = 4 * 1024 * 1024
+CUT_MARK = " … (cut)"
+
+Line = tuple[int, LogLevel, str]  # when (microseconds), level, message
+
+
+def clean(text: str, limit: int) -> str:
+    """Text that every store can keep: no NUL, no half of a surrogate pair, at most `limit` bytes with a mark where it
+    was cut."""
+    if "\0" in text:
+        text = text.replace("\0", "\ufffd")
+    if text.isascii():
+        return text if len(text) <= limit else text[: limit - len(CUT_MARK.encode())] + CUT_MARK
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) > limit:
+        return encoded[: limit - len(CUT_MARK.encode())].decode("utf-8", "ignore") + CUT_MARK
+    return encoded.decode()
+
+
+class AttemptLog:
+    """Keeps lines until they are taken. Over its bounds it only counts, and says at the end how much that was, so
+    that a handler that prints without end fills neither this memory nor the node. `on_lines` is called when there is
+    something to take."""
+
+    def __init__(self, on_lines: Callable[[], None]) -> None:
+        self._on_lines = on_lines
+        self._lock = Lock()
+        self._lines: deque[Line] = deque()
+        self._partial: dict[LogLevel, str] = {}
+        self._seen_lines = 0
+        self._seen_characters = 0
+        self._dropped_lines = 0
+        self._dropped_characters = 0
+        self._closed = False
+
+    @property
+    def pending(self) -> bool:
+        return bool(self._lines)
+
+    def line(self, level: LogLevel, message: str) -> None:
+        with self._lock:
+            self._add(level, message)
+        self._tell()
+
+    def write(self, level: LogLevel, text: str) -> None:
+        """Text as it comes to a stream: a line is complete with its newline, or at the end of the attempt."""
+        with self._lock:
+            if self._is_full():
+                self._dropped_lines += text.count("\n")
+                self._dropped_characters += len(text)
+                return
+            head, newline, rest = text.partition("\n")
+            head = self._partial.pop(level, "") + head
+            while newline:
+                self._add(level, head)
+                if self._is_full():
+                    self._dropped_lines += rest.count("\n")
+                    self._dropped_characters += len(rest)
+                    head = ""
+                    break
+                head, newline, rest = rest.partition("\n")
+            if head:
+                # One character over the limit is enough to know that the line is cut.
+                self._partial[level] = head[: LOG_LINE_LIMIT + 1]
+                self._seen_characters += max(0, len(head) - LOG_LINE_LIMIT - 1)
+        self._tell()
+
+    def close(self) -> None:
+        """The attempt has ended: unfinished lines are complete, later ones are nobody's."""
+        with self._lock:
+            if self._closed:
+                return
+            for level, text in self._partial.items():
+                self._add(level, text)
+            self._partial.clear()
+            self._closed = True
+            if self._dropped_lines or self._dropped_characters:
+                note = (
+                    f"{self._dropped_lines:,} more lines ({self._dropped_characters:,} characters) were dropped: "
+                    f"an attempt's log keeps {LINES:,} lines and {CHARACTERS // 1024 // 1024} MiB"
+                )
+                self._lines.append((clock.wall(), "WARNING", note))
+
+    def take(self, lines: int, characters: int) -> list[Line]:
+        """The oldest lines, at least one where there is any, within the bounds given."""
+        taken: list[Line] = []
+        with self._lock:
+            while self._lines and len(taken) < lines and (not taken or characters > 0):
+                line = self._lines.popleft()
+                characters -= len(line[2])
+                taken.append(line)
+        return taken
+
+    def put_back(self, lines: list[Line]) -> None:
+        with self._lock:
+            self._lines.extendleft(reversed(lines))
+
+    def _is_full(self) -> bool:
+        return self._closed or self._seen_lines >= LINES or self._seen_characters >= CHARACTERS
+
+    def _add(self, level: LogLevel, message: str) -> None:
+        if self._is_full():
+            if not self._closed:
+                self._dropped_lines += 1
+                self._dropped_characters += len(message)
+            return
+        self._seen_lines += 1
+        self._seen_characters += len(message)
+        self._lines.append((clock.wall(), level, clean(message, LOG_LINE_LIMIT)))
+
+    def _tell(self) -> None:
+        if self._lines:
+            self._on_lines()

@@ -1,0 +1,79 @@
+"""A worker as a program of its own: loop, signals, exit code."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+
+from foliot.worker.node import WorkerRefused
+from foliot.worker.worker import Worker
+
+REFUSED = 1
+FORCED = 130
+
+_log = logging.getLogger("foliot.worker")
+
+
+def run_worker(worker: Worker) -> int:
+    """Run it to its end and return the exit code. SIGTERM or SIGINT drains, a second one hurries, a third ends at
+    once."""
+    if not logging.getLogger().handlers:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    before = set(threading.enumerate())
+    loop = _new_loop()
+    try:
+        asyncio.set_event_loop(loop)
+        code = loop.run_until_complete(_run(worker))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+    if any(not thread.daemon for thread in set(threading.enumerate()) - before):
+        # A handler's own thread still runs; at exit the interpreter would wait for it without end.
+        _log.warning("threads that handlers have started are still running and are ended with the worker")
+        _exit(code)
+    return code
+
+
+async def _run(worker: Worker) -> int:
+    loop = asyncio.get_running_loop()
+    signals = 0
+
+    def stop() -> None:
+        nonlocal signals
+        signals += 1
+        if signals > 2:
+            _exit(FORCED)
+        worker.drain(worker.grace)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    await worker.start()
+    try:
+        await worker.wait()
+    except WorkerRefused as error:
+        _log.error("%s", error)
+        return REFUSED
+    except asyncio.CancelledError:  # the last reports could not be handed in; the log has said so
+        return 0
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+    return 0
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def _exit(code: int) -> None:
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
