@@ -1,0 +1,271 @@
+"""Every call of the API as a method.
+
+A call that is safe to do again is repeated with growing waits while the node is unreachable or asks for patience, for
+up to `patience` seconds. Reads, cancels, holds and changes are safe; a submit is made safe by a key of its own.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import Any, Literal, Self, TypeVar
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from foliot import wire
+from foliot.domain.status import is_ended
+from foliot.sdk.failures import ended_otherwise
+from foliot.sdk.log_stream import follow
+from foliot.sdk.patience import patiently
+from foliot.sdk.submitter import Submitter
+from foliot.sdk.transport import Answer, HttpTransport, Transport
+from foliot.wire import BASE_PATH, FilterBody, JobInfo, LogInfo, LogLevel, UpdateBody
+
+T = TypeVar("T")
+Key = str | Callable[[], str | None] | None  # itself, or how to find it when it is needed
+Executions = list[wire.Execution]  # by name, because `list` is a method below
+Lines = list[LogInfo]
+Workers = list[wire.WorkerInfo]
+Nodes = list[wire.NodeView]
+
+PATIENCE_SECONDS = 30.0
+FIRST_LOOK_SECONDS = 0.02
+LONGEST_LOOK_SECONDS = 1.0
+
+
+class AsyncClient:
+    """A node as seen over its API. Usable on one event loop, as `async with`, or with `close`."""
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:7070",
+        key: Key = None,
+        *,
+        patience: float = PATIENCE_SECONDS,
+        transport: Transport | None = None,
+    ) -> None:
+        self.url = url
+        self.patience = patience
+        self._transport = transport if transport is not None else HttpTransport(url)
+        self._key = key
+        self._submitter = Submitter(self._post)
+
+    # Jobs
+
+    async def submit(self, body: wire.SubmitBody) -> str:
+        """Hands in one job and gives its id. Submits under way at the same time share a request, in order."""
+        return await self._submitter.submit(wire.encode(body))
+
+    async def submit_many(self, bodies: Iterable[wire.SubmitBody]) -> list[str]:
+        """Hands in many, up to 10,000 a request; each request is kept whole or not at all. Ids in the order given."""
+        return await self._submitter.submit_many(wire.encode(body) for body in bodies)
+
+    async def get(self, job_id: str) -> JobInfo:
+        return await self._ask(JobInfo, "GET", _job(job_id))
+
+    async def page(
+        self, which: FilterBody | None = None, *, limit: int = 50, cursor: str | None = None
+    ) -> tuple[list[JobInfo], str | None]:
+        """One page of jobs, newest first, and the cursor of the next one. A page may be short and still have a next."""
+        query = _query(which) + [("limit", str(limit))] + ([("cursor", cursor)] if cursor else [])
+        _, headers, body = await self.request("GET", f"/jobs?{urlencode(query)}")
+        return msgspec.json.decode(body, type=list[JobInfo]), _next_cursor(headers.get("link", ""))
+
+    async def list(
+        self, which: FilterBody | None = None, *, limit: int | None = None, page_size: int = 200
+    ) -> AsyncIterator[JobInfo]:
+        """The jobs that `which` names, newest first, page by page as they are wanted; at most `limit`."""
+        cursor, left = None, limit
+        while left is None or left > 0:
+            jobs, cursor = await self.page(
+                which, limit=page_size if left is None else min(page_size, left), cursor=cursor
+            )
+            for job in jobs:
+                yield job
+            left = None if left is None else left - len(jobs)
+            if cursor is None:
+                return
+
+    async def update(self, job_id: str, body: UpdateBody, *, if_match: int | None = None) -> wire.Changed:
+        """Changes a job that waits: the fields given, None meaning back to the default."""
+        return await self._ask(wire.Changed, "PUT", _job(job_id), body, if_match=if_match)
+
+    async def cancel(self, job_id: str, *, if_match: int | None = None) -> wire.Changed:
+        """Ends a job: at once where it waits (`cancelled`), by asking its worker where it runs (`cancelling`)."""
+        return await self._ask(wire.Changed, "DELETE", _job(job_id), if_match=if_match)
+
+    async def pause(self, job_id: str, *, if_match: int | None = None) -> wire.Changed:
+        return await self._ask(wire.Changed, "POST", _job(job_id, "pause"), if_match=if_match)
+
+    async def resume(self, job_id: str, *, if_match: int | None = None) -> wire.Changed:
+        return await self._ask(wire.Changed, "POST", _job(job_id, "resume"), if_match=if_match)
+
+    async def run(self, job_id: str, *, if_match: int | None = None) -> wire.Changed:
+        """Now instead of at its time."""
+        return await self._ask(wire.Changed, "POST", _job(job_id, "run"), if_match=if_match)
+
+    async def retry(
+        self, job_id: str, *, payload: Raw | UnsetType = UNSET, if_match: int | None = None
+    ) -> wire.Changed:
+        """Runs a failed or cancelled job again, its tries anew. Not repeated after a lost answer."""
+        body = wire.RetryJobBody(payload=payload)
+        return await self._ask(wire.Changed, "POST", _job(job_id, "retry"), body, if_match=if_match, again=False)
+
+    async def change_many(
+        self, action: Literal["cancel", "pause", "resume", "retry"], which: FilterBody, *, dry_run: bool = False
+    ) -> wire.ManyChanged:
+        """The same to every job that `which` names; `dry_run` only counts."""
+        body = wire.ManyBody(filter=which, dry_run=dry_run)
+        return await self._ask(wire.ManyChanged, "POST", f"/jobs/{action}", body, again=dry_run or action != "retry")
+
+    async def cancel_many(self, which: FilterBody, *, dry_run: bool = False) -> wire.ManyChanged:
+        return await self.change_many("cancel", which, dry_run=dry_run)
+
+    async def pause_many(self, which: FilterBody, *, dry_run: bool = False) -> wire.ManyChanged:
+        return await self.change_many("pause", which, dry_run=dry_run)
+
+    async def resume_many(self, which: FilterBody, *, dry_run: bool = False) -> wire.ManyChanged:
+        return await self.change_many("resume", which, dry_run=dry_run)
+
+    async def retry_many(self, which: FilterBody, *, dry_run: bool = False) -> wire.ManyChanged:
+        return await self.change_many("retry", which, dry_run=dry_run)
+
+    async def executions(self, job_id: str) -> Executions:
+        """Each attempt, oldest first."""
+        return await self._ask(Executions, "GET", _job(job_id, "executions"))
+
+    async def logs(
+        self, job_id: str, *, after: str | None = None, level: LogLevel | None = None, limit: int | None = None
+    ) -> Lines:
+        """The lines so far, oldest first, from behind the log id `after` on."""
+        given = {"after": after, "level": level, "limit": None if limit is None else str(limit)}
+        query = urlencode({name: value for name, value in given.items() if value is not None})
+        return await self._ask(Lines, "GET", _job(job_id, "logs") + (f"?{query}" if query else ""))
+
+    def follow_logs(
+        self, job_id: str, *, after: str | None = None, level: LogLevel | None = None
+    ) -> AsyncIterator[LogInfo]:
+        """The lines so far and those to come, until the job has ended. A lost connection is taken up again."""
+        return follow(self, job_id, after=after, level=level)
+
+    async def result(self, job_id: str) -> Any:
+        """What the handler returned; NotFound where there is nothing yet."""
+        _, _, body = await self.request("GET", _job(job_id, "result"))
+        return msgspec.json.decode(body) if body else None
+
+    async def wait(self, job_id: str, *, timeout: float | None = None) -> JobInfo:
+        """The job once it has ended; TimeoutError where it did not within `timeout` seconds. Looks often at first, then
+        once a second, so that a long wait costs the node little."""
+        async with asyncio.timeout(timeout):
+            step = FIRST_LOOK_SECONDS
+            while not is_ended((info := await self.get(job_id)).status):
+                await asyncio.sleep(step)
+                step = min(step * 1.5, LONGEST_LOOK_SECONDS)
+            return info
+
+    async def outcome(self, job_id: str, *, timeout: float | None = None) -> Any:
+        """The result once the job has completed; raises JobFailed or JobCancelled where it ended otherwise."""
+        info = await self.wait(job_id, timeout=timeout)
+        if info.status != "completed":
+            raise ended_otherwise(info)
+        return await self.result(job_id)
+
+    # Workers, nodes, figures
+
+    async def workers(self) -> Workers:
+        return await self._ask(Workers, "GET", "/workers")
+
+    async def drain_worker(self, worker_id: str) -> None:
+        """Lets a worker finish what it has and gives it nothing more."""
+        await self.request("POST", f"/workers/{quote(worker_id, safe='')}/drain")
+
+    async def nodes(self) -> Nodes:
+        return await self._ask(Nodes, "GET", "/nodes")
+
+    async def stats(self) -> wire.Stats:
+        return await self._ask(wire.Stats, "GET", "/stats")
+
+    # The ways out
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        again: bool = True,
+    ) -> Answer:
+        """Any call: `path` follows /api/v1. Raises the error that an answer of 300 or more is. With `again` it is
+        repeated while there is patience; without, only where the request can not have arrived."""
+        sent = {**self.headers, **(headers or {})}
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+        return await patiently(
+            lambda: self._transport.call(method, BASE_PATH + path, body, sent), seconds=self.patience, again=again
+        )
+
+    @property
+    def transport(self) -> Transport:
+        return self._transport
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What every call carries."""
+        if callable(self._key):
+            self._key = self._key() or self._key
+        return {"Authorization": f"Bearer {self._key}"} if isinstance(self._key, str) and self._key else {}
+
+    async def close(self) -> None:
+        if (close := getattr(self._transport, "close", None)) is not None:
+            await close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.close()
+
+    async def _post(self, path: str, body: bytes) -> bytes:
+        """A submit: repeated with the same key and the same body, so that a lost answer stores nothing twice."""
+        _, _, answer = await self.request("POST", path, body, {"Idempotency-Key": secrets.token_hex(16)})
+        return answer
+
+    async def _ask(
+        self,
+        answer: type[T],
+        method: str,
+        path: str,
+        body: wire.Body | None = None,
+        *,
+        if_match: int | None = None,
+        again: bool = True,
+    ) -> T:
+        headers = {} if if_match is None else {"If-Match": f'"{if_match}"'}
+        _, _, text = await self.request(method, path, None if body is None else wire.encode(body), headers, again=again)
+        return msgspec.json.decode(text, type=answer)
+
+
+def _job(job_id: str, *more: str) -> str:
+    return "/".join(("/jobs", quote(job_id, safe=":@"), *more))
+
+
+def _query(which: FilterBody | None) -> list[tuple[str, str]]:
+    given = {} if which is None else msgspec.to_builtins(which)
+    return [
+        (name, each)
+        for name, value in given.items()
+        if value is not None
+        for each in (value if isinstance(value, list) else [value])
+    ]
+
+
+def _next_cursor(link: str) -> str | None:
+    """The cursor in `Link: <…?cursor=…>; rel="next"`."""
+    for part in link.split(","):
+        address, _, rest = part.partition(">")
+        if 'rel="next"' in rest:
+            cursor = parse_qs(urlsplit(address.strip(" <")).query).get("cursor")
+            return cursor[0] if cursor else None
+    return None

@@ -1,0 +1,76 @@
+"""The blocking side of `AsyncClient`, for programs without an event loop."""
+
+from typing import Self
+
+from foliot.sdk.async_client import PATIENCE_SECONDS, AsyncClient
+from foliot.sdk.facade import Facade, blocking, blocking_iterator
+from foliot.sdk.home_transport import HomeTransport
+from foliot.sdk.loop_thread import LoopThread
+from foliot.sdk.transport import HttpTransport, Transport
+
+__all__ = ["AsyncClient", "Client"]
+
+
+class Client(Facade[AsyncClient]):
+    """Every method waits for the one of the same name; `client.aio` is the awaitable side, for any event loop."""
+
+    def __init__(
+        self, url: str = "http://127.0.0.1:7070", key: str | None = None, *, patience: float = PATIENCE_SECONDS
+    ) -> None:
+        thread = LoopThread()
+        home = HomeTransport(thread, lambda: _connect(url))
+        super().__init__(AsyncClient(url, key, patience=patience, transport=home), thread)
+
+    @classmethod
+    def over(cls, aio: AsyncClient, thread: LoopThread) -> Self:
+        """The blocking side of a client that is there already, carried out on that thread."""
+        made = cls.__new__(cls)
+        Facade.__init__(made, aio, thread)
+        return made
+
+    @property
+    def url(self) -> str:
+        return self.aio.url
+
+    submit = blocking(AsyncClient.submit)
+    submit_many = blocking(AsyncClient.submit_many)
+    get = blocking(AsyncClient.get)
+    page = blocking(AsyncClient.page)
+    list = blocking_iterator(AsyncClient.list)
+    update = blocking(AsyncClient.update)
+    cancel = blocking(AsyncClient.cancel)
+    pause = blocking(AsyncClient.pause)
+    resume = blocking(AsyncClient.resume)
+    run = blocking(AsyncClient.run)
+    retry = blocking(AsyncClient.retry)
+    change_many = blocking(AsyncClient.change_many)
+    cancel_many = blocking(AsyncClient.cancel_many)
+    pause_many = blocking(AsyncClient.pause_many)
+    resume_many = blocking(AsyncClient.resume_many)
+    retry_many = blocking(AsyncClient.retry_many)
+    executions = blocking(AsyncClient.executions)
+    logs = blocking(AsyncClient.logs)
+    follow_logs = blocking_iterator(AsyncClient.follow_logs)
+    result = blocking(AsyncClient.result)
+    wait = blocking(AsyncClient.wait)
+    outcome = blocking(AsyncClient.outcome)
+    workers = blocking(AsyncClient.workers)
+    drain_worker = blocking(AsyncClient.drain_worker)
+    nodes = blocking(AsyncClient.nodes)
+    stats = blocking(AsyncClient.stats)
+    request = blocking(AsyncClient.request)
+
+    def close(self) -> None:
+        if self.thread.running:
+            self.thread.run(self.aio.close)
+            self.thread.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+
+async def _connect(url: str) -> Transport:
+    return HttpTransport(url)

@@ -1,0 +1,124 @@
+"""Submits that are under way at the same time share a request.
+
+No timer: what arrives while a request is under way forms the next one, so that a lone submit waits for nobody and a
+hundred at once cost one request. Of an event loop's submits one request is under way at a time, in order.
+A shared request that is refused is halved and sent again until the bad job stands alone: it fails, the others do not.
+"""
+
+import asyncio
+import weakref
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from foliot.sdk.failures import BadInput, Conflict
+from foliot.wire import BATCH_LIMIT, BODY_LIMIT, BatchSubmitted, Submitted
+
+T = TypeVar("T")
+Post = Callable[[str, bytes], Awaitable[bytes]]
+
+SHARED_LIMIT = 1000  # beyond it a request is no faster and dearer to repeat
+_ONE = msgspec.json.Decoder(Submitted)
+_MANY = msgspec.json.Decoder(BatchSubmitted)
+
+
+class Submitter:
+    """`post` sends a body to a path and repeats it safely; what it raises is final. Usable from several event loops:
+    each has its own line, so that a waiting caller is only ever woken by its own loop."""
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = weakref.WeakKeyDictionary()
+
+    async def submit(self, body: bytes) -> str:
+        loop = asyncio.get_running_loop()
+        line = self._lines.get(loop)
+        if line is None:
+            line = self._lines[loop] = _Line(self._post)
+        answer: asyncio.Future[str] = loop.create_future()
+        line.join(body, answer)
+        return await answer
+
+    async def submit_many(self, bodies: Iterable[bytes]) -> list[str]:
+        ids: list[str] = []
+        for chunk in chunks(bodies, BATCH_LIMIT, len):
+            ids += _MANY.decode(await self._post("/jobs/batch", _batch(chunk))).job_ids
+        return ids
+
+
+Entry = tuple[bytes, "asyncio.Future[str]"]
+
+
+class _Line:
+    """Those who wait on one event loop, and the task that serves them while there are any."""
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        self._waiting: list[Entry] = []
+        self._server: asyncio.Task[None] | None = None
+
+    def join(self, body: bytes, answer: "asyncio.Future[str]") -> None:
+        self._waiting.append((body, answer))
+        if self._server is None or self._server.done():
+            self._server = asyncio.create_task(self._serve(), name="foliot submits")
+
+    async def _serve(self) -> None:
+        entries: list[Entry] = []
+        try:
+            while self._waiting:
+                entries, self._waiting = self._waiting, []
+                wanted = [entry for entry in entries if not entry[1].done()]
+                for share in chunks(wanted, SHARED_LIMIT, lambda entry: len(entry[0])):
+                    await self._send(share)
+        finally:
+            for _, answer in entries + self._waiting:  # only where the loop is being shut down
+                answer.cancel()
+            self._waiting = []
+
+    async def _send(self, entries: Sequence[Entry]) -> None:
+        try:
+            ids = await self._submitted([body for body, _ in entries])
+        except (BadInput, Conflict) as error:
+            middle = len(entries) // 2
+            if middle == 0:
+                _fail(entries, error)
+                return
+            await self._send(entries[:middle])
+            await self._send(entries[middle:])
+        except Exception as error:
+            _fail(entries, error)
+        else:
+            for (_, answer), job_id in zip(entries, ids, strict=True):
+                if not answer.done():
+                    answer.set_result(job_id)
+
+    async def _submitted(self, bodies: Sequence[bytes]) -> Sequence[str]:
+        if len(bodies) == 1:
+            return [_ONE.decode(await self._post("/jobs", bodies[0])).job_id]
+        return _MANY.decode(await self._post("/jobs/batch", _batch(bodies))).job_ids
+
+
+def chunks(items: Iterable[T], limit: int, size: Callable[[T], int]) -> Iterator[list[T]]:
+    """The items in order, in lists that fit a request. One too large by itself goes alone, to be refused by name."""
+    chunk: list[T] = []
+    room = BODY_LIMIT - len(_batch(()))
+    for item in items:
+        needed = size(item) + 1
+        if chunk and (len(chunk) == limit or needed > room):
+            yield chunk
+            chunk, room = [], BODY_LIMIT - len(_batch(()))
+        chunk.append(item)
+        room -= needed
+    if chunk:
+        yield chunk
+
+
+def _batch(bodies: Sequence[bytes]) -> bytes:
+    return b'{"jobs":[' + b",".join(bodies) + b"]}"
+
+
+def _fail(entries: Sequence[Entry], error: Exception) -> None:
+    for _, answer in entries:
+        if not answer.done():
+            answer.set_exception(error)

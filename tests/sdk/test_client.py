@@ -1,0 +1,182 @@
+"""Every call of the API as a method, against a real node over HTTP."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+from msgspec import Raw
+
+from foliot import AsyncClient, Client, Foliot
+from foliot.sdk.async_client import _next_cursor
+from foliot.sdk.failures import BadInput, Conflict, NotFound, Stale, refusal
+from foliot.sdk.log_stream import events
+from foliot.sdk.loop_thread import LoopThread, Steps
+from foliot.wire import FilterBody, SubmitBody, UpdateBody
+from tests.sdk.served_node import KEY, ServedNode
+
+LATER = datetime(2099, 1, 1, tzinfo=UTC)
+
+
+def later(client: Client, **fields: object) -> str:
+    return client.submit(SubmitBody(job_type="note", schedule_time=LATER, **fields))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def client(app: Foliot) -> Client:
+    return app.client
+
+
+def test_a_waiting_job_is_changed_held_and_let_go(client: Client) -> None:
+    job_id = later(client)
+    assert client.update(job_id, UpdateBody(priority="high", payload=Raw(b'{"a":1}'))).status == "updated"
+    assert client.get(job_id).priority == "high"
+    assert client.pause(job_id).status == "paused"
+    assert client.get(job_id).status == "paused"
+    client.resume(job_id)
+    assert client.get(job_id).status == "scheduled"
+    client.run(job_id)
+    assert client.get(job_id).status == "queued"
+
+
+def test_a_cancelled_job_is_run_again(client: Client) -> None:
+    job_id = later(client)
+    assert client.cancel(job_id).status == "cancelled"
+    client.retry(job_id, payload=Raw(b'{"again":true}'))
+    job = client.get(job_id)
+    assert job.status in ("queued", "scheduled")
+    assert job.payload == Raw(b'{"again":true}')
+
+
+def test_a_change_of_an_older_version_is_refused(client: Client) -> None:
+    job_id = later(client)
+    version = client.get(job_id).version
+    client.update(job_id, UpdateBody(priority=1), if_match=version)
+    with pytest.raises(Stale):
+        client.update(job_id, UpdateBody(priority=2), if_match=version)
+
+
+def test_a_list_goes_through_all_pages_newest_first(client: Client, node: ServedNode) -> None:
+    ids = [later(client, tags=["x"]) for _ in range(7)]
+    later(client, tags=["y"])
+    found = [job.job_id for job in client.list(FilterBody(tag="x", status=["scheduled", "queued"]), page_size=3)]
+    assert found == ids[::-1]
+    assert node.count("GET /api/v1/jobs") >= 3
+    assert len(list(client.list(limit=2))) == 2
+
+
+def test_many_are_changed_at_once(client: Client) -> None:
+    for _ in range(3):
+        later(client, tags=["x"])
+    which = FilterBody(tag="x")
+    assert client.cancel_many(which, dry_run=True).matched == 3
+    assert client.pause_many(which).changed == 3
+    assert client.resume_many(which).changed == 3
+    assert client.cancel_many(which).changed == 3
+    assert client.retry_many(which).changed == 3
+
+
+def test_what_is_not_there_is_told(client: Client) -> None:
+    with pytest.raises(NotFound):
+        client.get("nobody")
+    with pytest.raises(NotFound):
+        client.result(later(client))
+    assert client.executions(later(client)) == []
+    assert client.logs(later(client)) == []
+
+
+def test_an_error_carries_the_problem_and_names_the_field(client: Client) -> None:
+    with pytest.raises(BadInput) as caught:
+        later(client, queue="no spaces")
+    assert caught.value.http_status == 400
+    assert caught.value.request_id
+    assert [error.field for error in caught.value.errors] == ["queue"]
+
+
+def test_an_ended_job_can_not_be_changed(client: Client) -> None:
+    job_id = later(client)
+    client.cancel(job_id)
+    with pytest.raises(Conflict):
+        client.pause(job_id)
+
+
+def test_nodes_workers_and_figures_are_read(client: Client) -> None:
+    assert [node.alive for node in client.nodes()] == [True]
+    assert client.workers() == []
+    later(client)
+    assert client.stats().jobs["scheduled"] == 1
+    with pytest.raises(NotFound):
+        client.drain_worker("w_0000000000000001")
+
+
+def test_a_blocking_client_has_the_names_of_the_other(client: Client) -> None:
+    written = {name for name in vars(AsyncClient) if not name.startswith("_")} - {"transport", "headers"}
+    assert written <= set(dir(client))
+    assert client.get.__doc__ == AsyncClient.get.__doc__
+
+
+async def test_an_async_client_works_alone(node: ServedNode) -> None:
+    async with AsyncClient(node.url, KEY) as client:
+        job_id = await client.submit(SubmitBody(job_type="note", schedule_time=LATER))
+        assert (await client.get(job_id)).status == "scheduled"
+
+
+def test_waiting_ends_with_its_timeout(client: Client) -> None:
+    with pytest.raises(TimeoutError):
+        client.wait(later(client), timeout=0.05)
+
+
+def test_an_answer_of_something_else_says_so() -> None:
+    error = refusal(404, {}, b"<html>nginx</html>")
+    assert isinstance(error, NotFound)
+    assert "is the address right?" in str(error)
+
+
+def test_the_next_page_is_read_from_the_link() -> None:
+    assert _next_cursor('</api/v1/jobs?limit=3&cursor=a%2Bb>; rel="next"') == "a+b"
+    assert _next_cursor('</x?cursor=1>; rel="prev", </x?cursor=2>; rel="next"') == "2"
+    assert _next_cursor("") is None
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+async def test_events_are_read_whatever_way_they_are_cut(size: int) -> None:
+    text = b': keep-alive\n\nid: 1\ndata: {"a":1}\n\nid: 2\r\ndata: x\r\ndata:y\r\n\r\ndata: unfinished\n'
+
+    async def chunks():
+        for start in range(0, len(text), size):
+            yield text[start : start + size]
+
+    assert [data async for data in events(chunks())] == [b'{"a":1}', b"x\ny"]
+
+
+def test_a_step_that_is_given_up_ends_before_the_iterator_is_closed() -> None:
+    thread, ended = LoopThread(), list[str]()
+
+    async def endless():
+        try:
+            yield 1
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("closed")
+
+    steps = Steps(endless())
+    assert thread.run(steps.next) == 1
+    given_up = asyncio.run_coroutine_threadsafe(steps.next(), thread.loop)
+    thread.run(lambda: asyncio.sleep(0))
+    given_up.cancel()
+    thread.run(steps.close)
+    assert ended == ["closed"]
+    thread.close()
+
+
+def test_a_loop_thread_starts_again_after_its_end() -> None:
+    thread = LoopThread()
+
+    async def answer() -> int:
+        return 42
+
+    assert thread.run(answer) == 42
+    thread.close()
+    assert not thread.running
+    assert thread.run(answer) == 42
+    thread.close()
