@@ -1,0 +1,236 @@
+"""`foliot jobs`: find jobs and look at them. The commands that change them are in `control`."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from foliot.cli import control
+from foliot.cli.connection import with_client
+from foliot.cli.exits import code_of_status
+from foliot.cli.filters import filter_body, filter_options
+from foliot.cli.show import json_option, plain, print_fields, print_json, print_table, progress_text, status_text
+from foliot.cli.times import read_clock, show_moment, show_relative, show_span
+from foliot.cli.tree import Group
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from foliot.sdk.client import Client
+    from foliot.wire import ErrorInfo, Execution, FilterBody, JobInfo
+
+PAGE = 1000
+
+
+@click.group(
+    cls=Group,
+    examples="""
+    foliot jobs ls --status running
+    foliot jobs get j_2x9k4
+    foliot jobs logs j_2x9k4 -f
+    """,
+)
+def jobs() -> None:
+    """Find jobs, look at them, change them."""
+
+
+@jobs.command(
+    examples="""
+    foliot jobs ls
+    foliot jobs ls --status failed --status cancelled --type report --due-after -2h
+    foliot jobs ls --tag nightly --all --json
+    """
+)
+@filter_options
+@click.option("--limit", type=click.IntRange(1, PAGE), default=50, show_default=True, help="How many at most.")
+@click.option("--all", "everything", is_flag=True, help="All of them, page by page, whatever --limit says.")
+@json_option
+@with_client
+def ls(client: "Client", limit: int, everything: bool, as_json: bool, **filters: Any) -> None:
+    """List jobs, newest first."""
+    which = filter_body(filters)
+    found, more = _find(client, which, None if everything else limit)
+    if as_json:
+        print_json(found)
+        return
+    now = read_clock()
+    print_table(
+        ("JOB", "TYPE", "STATUS", "QUEUE", "PRIORITY", "DUE", "RAN", "TRY", "PROGRESS"),
+        [_row(job, now) for job in found],
+        empty="no such jobs",
+    )
+    if more:
+        click.echo(f"these are the newest {len(found)}; a higher --limit or --all shows more", err=True)
+
+
+def _find(client: "Client", which: "FilterBody", limit: int | None) -> "tuple[list[JobInfo], bool]":
+    """The jobs, and whether there may be more. A page may be short and still have a next one."""
+    found: list[JobInfo] = []
+    cursor: str | None = None
+    while limit is None or len(found) < limit:
+        jobs, cursor = client.page(which, limit=PAGE if limit is None else limit - len(found), cursor=cursor)
+        found += jobs
+        if cursor is None:
+            break
+    return found, cursor is not None
+
+
+def _row(job: "JobInfo", now: "datetime") -> tuple[Any, ...]:
+    status = status_text("cancelling" if job.cancel_requested and job.status == "running" else job.status)
+    if job.reason:
+        status.append(f" {job.reason}", "dim")
+    return (
+        job.job_id,
+        job.job_type,
+        status,
+        job.queue,
+        str(job.priority),
+        show_relative(job.schedule_time, now),
+        _ran(job.start_time, job.end_time, now),
+        str(job.attempt),
+        progress_text(job.progress) if job.status == "running" else "",
+    )
+
+
+@jobs.command(examples="foliot jobs get j_2x9k4\nfoliot jobs get nightly-report --json")
+@click.argument("job_id")
+@json_option
+@with_client
+def get(client: "Client", job_id: str, as_json: bool) -> None:
+    """Show one job."""
+    job = client.get(job_id)
+    if as_json:
+        print_json(job)
+        return
+    from msgspec import UNSET
+
+    now = read_clock()
+    retry = job.retry
+    print_fields(
+        (
+            ("job", job.job_id),
+            ("type", job.job_type),
+            ("status", status_text(job.status)),
+            ("reason", job.reason),
+            ("cancel", "asked for; the worker is being told" if job.cancel_requested else None),
+            ("progress", progress_text(job.progress) or None),
+            ("queue", job.queue),
+            ("priority", str(job.priority)),
+            ("due", show_moment(job.schedule_time, now)),
+            ("started", show_moment(job.start_time, now) if job.start_time else None),
+            ("ended", show_moment(job.end_time, now) if job.end_time else None),
+            ("ran", _ran(job.start_time, job.end_time, now) or None),
+            ("attempt", f"{job.attempt} of {retry.max_attempts}" if retry else str(job.attempt)),
+            ("worker", job.worker_id),
+            ("timeout", show_span(job.timeout)),
+            ("deadline", show_moment(job.deadline, now) if job.deadline else None),
+            ("tags", ", ".join(job.tags) or None),
+            ("owner", job.owner or None),
+            ("schedule", job.schedule_id),
+            ("created", show_moment(job.created_time, now)),
+            ("payload", bytes(job.payload).decode() if job.payload is not UNSET else None),
+            ("error", _error_text(job.last_error, full=True) if job.last_error is not UNSET else None),
+        )
+    )
+
+
+@jobs.command(examples="foliot jobs executions j_2x9k4")
+@click.argument("job_id")
+@json_option
+@with_client
+def executions(client: "Client", job_id: str, as_json: bool) -> None:
+    """Show each attempt of a job, oldest first."""
+    found = client.executions(job_id)
+    if as_json:
+        print_json(found)
+        return
+    now = read_clock()
+    print_table(
+        ("ATTEMPT", "STATUS", "WORKER", "CLAIMED", "LATE", "RAN", "ERROR"),
+        [_execution_row(each, now) for each in found],
+        empty=f"{job_id} has not been tried yet",
+    )
+
+
+def _execution_row(execution: "Execution", now: "datetime") -> tuple[Any, ...]:
+    start = execution.start_time or execution.claimed_time
+    return (
+        str(execution.attempt),
+        status_text(execution.status),
+        execution.worker_id or "",
+        show_relative(execution.claimed_time, now),
+        show_span(max((start - execution.due_time).total_seconds(), 0)),
+        _ran(start, execution.end_time, now),
+        _error_text(execution.error, full=False) or "",
+    )
+
+
+@jobs.command(examples="foliot jobs result j_2x9k4\nfoliot jobs result j_2x9k4 --json | jq .total")
+@click.argument("job_id")
+@json_option
+@with_client
+def result(client: "Client", job_id: str, as_json: bool) -> None:
+    """Print what a job's handler returned, as JSON.
+
+    Ends with 4 where there is no result: the job has not completed, or its handler returned nothing.
+    """
+    print_json(client.result(job_id))
+
+
+@jobs.command(
+    examples="""
+    foliot jobs logs j_2x9k4
+    foliot jobs logs j_2x9k4 -f --level WARNING
+    """
+)
+@click.argument("job_id")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended.")
+@click.option(
+    "--level",
+    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
+    help="Only lines of this level or above.",
+)
+@json_option
+@with_client
+def logs(client: "Client", job_id: str, follow: bool, level: str | None, as_json: bool) -> None:
+    """Show a job's log, oldest line first.
+
+    With --json one array; with --follow and --json one line of JSON for each line of the log.
+    """
+    from foliot.cli import watching
+
+    watching.show_log(client, job_id, follow=follow, level=level, as_json=as_json)
+
+
+@jobs.command(examples="foliot jobs watch j_2x9k4")
+@click.argument("job_id")
+@json_option
+@with_client
+@click.pass_context
+def watch(ctx: click.Context, client: "Client", job_id: str, as_json: bool) -> None:
+    """Follow a job's log and progress to its end.
+
+    Ends with 0 where it completed, 1 where it failed, 3 where it was cancelled.
+    """
+    from foliot.cli import watching
+
+    job = watching.watch(client, job_id, quiet=as_json)
+    if as_json:
+        print_json(job)
+    ctx.exit(code_of_status(job.status))
+
+
+for command in control.COMMANDS:
+    jobs.add_command(command)
+
+
+def _ran(start: "datetime | None", end: "datetime | None", now: "datetime") -> str:
+    return show_span(max(((end or now) - start).total_seconds(), 0)) if start else ""
+
+
+def _error_text(error: "ErrorInfo | str | None", *, full: bool) -> str | None:
+    if error is None:
+        return None
+    if isinstance(error, str):
+        return plain(error)
+    head = ": ".join(part for part in (error.type, error.message) if part)
+    return plain(f"{head}\n{error.stack}" if full and error.stack else head)

@@ -1,0 +1,109 @@
+"""The commands as a tree: which there are, where each lives, and how help is laid out."""
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from foliot.cli.exits import INTERRUPTED, MEANINGS, failure_of
+
+# In the order in which somebody new needs them. A module is imported when its command is asked for.
+COMMANDS = {
+    "serve": "foliot.cli.serve",
+    "worker": "foliot.cli.worker",
+    "submit": "foliot.cli.submit",
+    "jobs": "foliot.cli.jobs",
+    "top": "foliot.cli.top",
+    "workers": "foliot.cli.workers",
+    "nodes": "foliot.cli.nodes",
+    "migrate": "foliot.cli.migrate",
+    "completion": "foliot.cli.completion",
+    "version": "foliot.cli.version",
+}
+
+
+class _Examples(click.Command):
+    """A command whose help ends with commands to copy."""
+
+    def __init__(self, *args: Any, examples: str = "", **rest: Any) -> None:
+        rest.setdefault("context_settings", {})["help_option_names"] = ["-h", "--help"]
+        super().__init__(*args, **rest)
+        self.examples: Sequence[str] = tuple(line.strip() for line in examples.strip().splitlines())
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.examples:
+            with formatter.section("Examples"):
+                for line in self.examples:
+                    formatter.write(f"{' ' * formatter.current_indent}{line}\n")
+        super().format_epilog(ctx, formatter)
+
+
+class Command(_Examples):
+    pass
+
+
+class Group(_Examples, click.Group):
+    command_class = Command
+    group_class = type
+
+
+class Root(Group):
+    """The program itself: finds a command's module by name, and tells the exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(COMMANDS[cmd_name]), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"the commands are {', '.join(COMMANDS)}"
+            raise click.UsageError(f"There is no command '{args[0]}'; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo(err=True)
+            ctx.exit(INTERRUPTED)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            failure = failure_of(error)
+            if failure is None:
+                raise
+            raise failure from None
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(ctx, formatter)
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), meaning) for code, meaning in MEANINGS.items()])
+
+
+@click.command(
+    cls=Root,
+    examples="""
+    foliot serve
+    foliot submit echo '{"message": "hello"}' --wait
+    foliot jobs ls --status failed
+    foliot top
+    """,
+)
+def main() -> None:
+    """Foliot, a distributed job scheduler.
+
+    Start a node with 'foliot serve', hand in jobs with 'foliot submit', watch them with 'foliot top'. The commands that
+    ask a node find it by --url or FOLIOT_URL, else on this machine, whose key they find by themselves.
+    """

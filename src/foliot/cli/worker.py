@@ -1,0 +1,96 @@
+"""`foliot worker`: runs the jobs of a program, or those that come built in."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from foliot.cli.connection import Connection, find_connection, with_options
+from foliot.cli.exits import NO_NODE, WrongUse
+from foliot.cli.target import load_app
+from foliot.cli.times import DURATION
+from foliot.cli.tree import Command
+
+if TYPE_CHECKING:
+    from foliot.sdk.app import Foliot
+    from foliot.sdk.handler import Handler
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    foliot worker myapp:app
+    foliot worker myapp:app --concurrency 50 --queues mail,reports --url https://foliot.example.org
+    foliot worker --builtin --allow-commands
+    """,
+)
+@click.argument("target", required=False, metavar="[MODULE:APP]")
+@click.option("--builtin", is_flag=True, help="Run the built-in job types (echo, http, command) instead of an app's.")
+@click.option("--allow-commands", is_flag=True, help="With --builtin: also run programs (job type 'command').")
+@click.option("--concurrency", type=click.IntRange(min=1), default=20, show_default=True, help="How many jobs at once.")
+@click.option("--queues", metavar="A,B", default="", help="Only jobs of these queues.  [default: of all]")
+@click.option("--name", metavar="NAME", help="What to call this worker.  [default: host and process]")
+@click.option("--grace", type=DURATION, default="30s", show_default=True, help="How long jobs may go on when stopped.")
+@with_options
+@click.pass_context
+def worker(
+    ctx: click.Context,
+    /,
+    target: str | None,
+    builtin: bool,
+    allow_commands: bool,
+    concurrency: int,
+    queues: str,
+    name: str | None,
+    grace: float | str,
+    url: str | None,
+    key: str | None,
+    data_dir: str | None,
+) -> None:
+    """Run jobs: those of the app that MODULE:APP names, with the current directory importable.
+
+    It takes what fits from the node, runs it, and reports back until it is told to stop: on the first Ctrl-C or SIGTERM
+    it takes nothing more and lets what runs end within --grace; what is then left goes back to the queue. Where no
+    --url is given, the app's own address and key are used.
+    """
+    if bool(target) == builtin:
+        raise click.UsageError("whose jobs? Name an app, as in: foliot worker myapp:app, or say --builtin")
+    if allow_commands and not builtin:
+        raise click.UsageError("--allow-commands goes with --builtin")
+    handlers: Mapping[str, Handler]
+    connection = find_connection(url, key, data_dir)
+    if target:
+        app = load_app(target)
+        handlers = app.handlers
+        if not handlers:
+            raise WrongUse(f"{target} has no jobs; make one by writing @app.job above a function")
+        if not url:
+            connection = _connection_of(app, target, connection, key)
+    else:
+        from foliot.handlers import load_handlers
+
+        handlers = load_handlers(allow_commands=allow_commands)
+    from foliot.domain.duration import SECOND, parse_duration
+    from foliot.worker.program import REFUSED, run_worker
+    from foliot.worker.worker import Worker
+
+    made = Worker(
+        connection.url,
+        connection.key,
+        handlers,
+        name=name,
+        queues=[queue.strip() for queue in queues.split(",") if queue.strip()],
+        concurrency=concurrency,
+        grace=parse_duration(grace, "grace") / SECOND,
+    )
+    code = run_worker(made)
+    ctx.exit(NO_NODE if code == REFUSED else code)
+
+
+def _connection_of(app: "Foliot", target: str, found: Connection, key: str | None) -> Connection:
+    """The app's own node where it names one; else the one that every command finds."""
+    from foliot.sdk.location import DEFAULT_URL
+
+    if app.embedded:
+        raise WrongUse(f"{target} runs its jobs itself, in {app.url}; a worker needs a node: give its --url")
+    return found if app.url == DEFAULT_URL else Connection(url=app.url, key=key or app.key or "")
