@@ -1,0 +1,36 @@
+"""The benchmark runs from the command line and tells its figures in a table."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bench", *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=18
+    )
+
+
+def test_a_quick_run_prints_a_table_of_figures_with_their_limits_and_marks() -> None:
+    done = run("--quick", "--only", "submit", "--store", "sqlite", "--jobs", "200")
+    assert done.returncode == 0, done.stderr
+    rows = [line.strip("| ").split("|") for line in done.stdout.splitlines() if line.startswith("|")]
+    header, rule, *figures = [[cell.strip() for cell in row] for row in rows]
+    assert header == ["figure", "measured", "bare limit", "share", "first mark", "goal", "verdict"]
+    assert all(set(cell) <= {"-", ":"} for cell in rule)
+    singles = figures[0]
+    assert singles[0] == "submit, one a request, 64 connections"
+    assert singles[1].endswith(" jobs/s")
+    assert singles[3].endswith("%")
+    assert singles[4:6] == ["4,000", "8,000"]
+    assert singles[6] in ("goal met", "mark met", "not met")
+    assert "submit, 1,000 a request" in [figure[0] for figure in figures]
+    assert "█" in done.stdout
+
+
+def test_an_unknown_measure_is_refused_with_the_known_ones() -> None:
+    done = run("--only", "speed")
+    assert done.returncode == 2
+    assert "there is no measure 'speed'; there are submit, sdk, drain, idle, late" in done.stderr
