@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-LIBRARIES = ("foliot", "asyncpg", "uvicorn", "uvloop", "httptools", "msgspec", "starlette", "aiohttp")
+LIBRARIES = ("foliot", "asyncpg", "uvicorn", "uvloop", "httptools", "msgspec", "aiohttp")
 SYNCS = 100
 
 
