@@ -4,11 +4,12 @@ from typing import Any, assert_never
 
 import msgspec
 
+from foliot.domain.changes import Change, End, Mark, Place, Requeue
 from foliot.domain.duration import MINUTE, SECOND, Micros
 from foliot.domain.ids import JobKey, WorkerKey
 from foliot.domain.job import Attempt, AttemptStatus, Ended, Job, Lane, Lease, Ready, Row, State, Waiting
 from foliot.domain.rank import rank
-from foliot.domain.states import Change, End, Mark, Place, Requeue, place_of
+from foliot.domain.states import place_of
 
 NOW: Micros = 1_800_000_000 * SECOND
 KEY = JobKey(42)

@@ -4,25 +4,12 @@ import msgspec
 import pytest
 
 from foliot.domain import events as e
+from foliot.domain.changes import Change, End, Held, Mark, Place, Refusal, Requeue
 from foliot.domain.duration import HOUR, MINUTE, SECOND
 from foliot.domain.job import AttemptStatus, Lease, Ready, State, Waiting
 from foliot.domain.rank import rank
 from foliot.domain.retry import Retry, wait_before_retry
-from foliot.domain.states import (
-    CANCEL_GRACE,
-    TIMEOUT_GRACE,
-    Change,
-    End,
-    Held,
-    Mark,
-    Place,
-    Refusal,
-    Requeue,
-    claim,
-    place_of,
-    submit,
-    transition,
-)
+from foliot.domain.states import CANCEL_GRACE, TIMEOUT_GRACE, claim, place_of, submit, transition
 from tests.domain.rows import (
     KEY,
     NOW,

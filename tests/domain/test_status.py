@@ -3,10 +3,11 @@
 import pytest
 
 from foliot.domain import events as e
+from foliot.domain.changes import Requeue
 from foliot.domain.duration import HOUR
 from foliot.domain.job import AttemptStatus, Row, State
 from foliot.domain.retry import Retry
-from foliot.domain.states import Requeue, transition
+from foliot.domain.states import transition
 from foliot.domain.status import STATUSES, WAITING_STATUSES, execution_status, is_ended, status_of
 from tests.domain.rows import NOW, make_ended, make_job, make_lease, make_ready, make_waiting
 

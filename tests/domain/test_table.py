@@ -3,22 +3,11 @@
 import pytest
 
 from foliot.domain import events as e
+from foliot.domain.changes import Change, End, Held, Mark, Refusal, Requeue
 from foliot.domain.duration import MINUTE
 from foliot.domain.job import AttemptStatus, Lease, Ready, Row, State
 from foliot.domain.retry import Retry
-from foliot.domain.states import (
-    RULES,
-    Change,
-    End,
-    Held,
-    Mark,
-    Refusal,
-    Requeue,
-    claim,
-    place_of,
-    state_of,
-    transition,
-)
+from foliot.domain.states import RULES, claim, place_of, state_of, transition
 from tests.domain.rows import KEY, NOW, WORKER, make_ended, make_job, make_lease, make_ready, make_waiting
 
 PAST = NOW - MINUTE

@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foliot.domain import events as e
+from foliot.domain.changes import Change, End, Held, Mark, Refusal, Requeue
 from foliot.domain.duration import HOUR, MINUTE, SECOND, Micros
 from foliot.domain.job import AttemptStatus, Ended, Job, Lease, Narrow, Ready, Row, State, Waiting
 from foliot.domain.rank import rank
 from foliot.domain.retry import Retry
-from foliot.domain.states import RULES, Change, End, Held, Mark, Refusal, Requeue, claim, state_of, submit, transition
+from foliot.domain.states import RULES, claim, state_of, submit, transition
 from tests.domain.rows import NOW, WORKER, carry_out, make_job
 
 KINDS = list(RULES)

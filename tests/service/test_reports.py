@@ -6,8 +6,9 @@ import pytest
 
 from foliot.domain import events as e
 from foliot.domain.access import ADMIN
+from foliot.domain.changes import Refusal
 from foliot.domain.errors import Unavailable
-from foliot.domain.states import Refusal, transition
+from foliot.domain.states import transition
 from foliot.service import group as group_module
 from foliot.service import report as report_module
 from foliot.wire import LOG_LINE_LIMIT, AssignedJob, LogBody, ProgressInfo

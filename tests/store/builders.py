@@ -4,6 +4,7 @@ import itertools
 from typing import Any
 
 from foliot.domain import events, states
+from foliot.domain.changes import Change, Refusal
 from foliot.domain.duration import MINUTE, SECOND, Micros
 from foliot.domain.ids import IdMaker, JobKey, WorkerKey, show
 from foliot.domain.job import NAMESPACE, Job, Lane, Lease, Ready, Record, State, Waiting
@@ -91,7 +92,7 @@ class Scene:
         """Load, decide, save: the event must take effect. The record after it."""
         record = await self.record(key)
         change = states.transition(record.row, event, self.now, retry=record.job.retry)
-        assert not isinstance(change, states.Refusal), change
+        assert not isinstance(change, Refusal), change
         assert await self.store.save([change], self.now) == {key}
         return await self.record(key)
 
@@ -107,10 +108,10 @@ class Scene:
                 await self.happen(lease.id, events.Cancel())
                 return await self.happen(lease.id, events.Stopped())
 
-    def decide(self, record: Record, event: events.Event) -> states.Change:
+    def decide(self, record: Record, event: events.Event) -> Change:
         """The change that an event makes of what was loaded."""
         change = states.transition(record.row, event, self.now, retry=record.job.retry)
-        assert not isinstance(change, states.Refusal), change
+        assert not isinstance(change, Refusal), change
         return change
 
     def line(self, lease: Lease, message: str = "hello", *, level: int = 20, nonce: int | None = None) -> Fenced:

@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from foliot.domain import events
+from foliot.domain.changes import End, Held
 from foliot.domain.duration import DAY
 from foliot.domain.errors import Unavailable, Unstorable
 from foliot.domain.ids import JobKey
 from foliot.domain.job import AttemptStatus, Ended, Ready, State
 from foliot.domain.placement import Order
-from foliot.domain.states import End, Held, transition
+from foliot.domain.states import transition
 from foliot.store.base import Accepted
 from foliot.store.postgres import PostgresStore
 from tests import fault_proxy

@@ -12,10 +12,11 @@ import asyncpg
 import pytest
 
 from foliot.domain import events
+from foliot.domain.changes import Held
 from foliot.domain.duration import DAY, HOUR, SECOND
 from foliot.domain.ids import JobKey
 from foliot.domain.job import AttemptStatus, State
-from foliot.domain.states import TIMEOUT_GRACE, Held, transition
+from foliot.domain.states import TIMEOUT_GRACE, transition
 from foliot.store.postgres import PostgresStore
 from foliot.store.postgres.connections import connect
 from foliot.store.postgres.days import Day

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from foliot.domain import events
+from foliot.domain.changes import End, Held, Mark
 from foliot.domain.duration import DAY
 from foliot.domain.errors import SchemaMismatch, StoreFull, Unavailable, Unstorable
 from foliot.domain.ids import JobKey
 from foliot.domain.job import Ended, State
 from foliot.domain.placement import Order
 from foliot.domain.retry import Retry
-from foliot.domain.states import End, Held, Mark, transition
+from foliot.domain.states import transition
 from foliot.store.base import Filter
 from foliot.store.sqlite import SqliteStore
 from foliot.store.sqlite.batch import SIZES, _nullable

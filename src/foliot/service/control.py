@@ -9,13 +9,14 @@ from msgspec import UNSET
 from foliot.clock import Clock
 from foliot.domain import events as e
 from foliot.domain.access import Caller
+from foliot.domain.changes import Change, End, Mark, Refusal, Requeue
 from foliot.domain.errors import Conflict, NotFound, Stale
 from foliot.domain.ids import JobKey
 from foliot.domain.job import DEFAULT_TIMEOUT, Ended, Job, Lane, Lease, Record, State, Waiting
 from foliot.domain.retry import DEFAULT as DEFAULT_RETRY
-from foliot.domain.states import Change, End, Mark, Refusal, Requeue, transition
+from foliot.domain.states import transition
 from foliot.domain.status import status_of
-from foliot.service.changes import announce
+from foliot.service.announce import announce
 from foliot.service.group import persist
 from foliot.service.query import find_key, parse_filter
 from foliot.service.submit import DEFAULT_QUEUE, parse_due, parse_payload, parse_priority, parse_retry, parse_timeout

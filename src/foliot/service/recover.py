@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 from foliot.clock import Clock
 from foliot.domain import events as e
+from foliot.domain.changes import Change, Held, Refusal
 from foliot.domain.duration import Micros
 from foliot.domain.job import Lease
-from foliot.domain.states import CANCEL_GRACE, Change, Held, Refusal, transition
-from foliot.service.changes import announce
+from foliot.domain.states import CANCEL_GRACE, transition
+from foliot.service.announce import announce
 from foliot.service.rates import Rate
 from foliot.service.wake import Wake
 from foliot.store.base import Claimed, Missed, Store

@@ -8,13 +8,14 @@ from msgspec import UNSET
 
 from foliot.clock import Clock
 from foliot.domain import events as e
+from foliot.domain.changes import Change, Held, Mark, Refusal
 from foliot.domain.duration import Micros, parse_duration
 from foliot.domain.errors import BadInput, Unavailable
 from foliot.domain.ids import IdMaker, JobKey, parse_token
 from foliot.domain.job import AttemptStatus, Lease, Record
 from foliot.domain.retry import DEFAULT as ANY_RETRY
-from foliot.domain.states import RULES, Change, Held, Mark, Refusal, transition
-from foliot.service.changes import announce
+from foliot.domain.states import RULES, transition
+from foliot.service.announce import announce
 from foliot.service.group import Group
 from foliot.service.rates import Rate
 from foliot.service.wake import Wake

@@ -5,11 +5,11 @@ from typing import Protocol
 
 import msgspec
 
+from foliot.domain.changes import Change
 from foliot.domain.duration import Micros
 from foliot.domain.ids import JobKey, WorkerKey
 from foliot.domain.job import Attempt, AttemptStatus, Job, Lane, Lease, Ready, Record, Waiting
 from foliot.domain.placement import Order
-from foliot.domain.states import Change
 from foliot.domain.worker import Worker
 
 

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from foliot.domain import events, states
+from foliot.domain.changes import End, Held, Mark, Place, Requeue
 from foliot.domain.duration import HOUR, SECOND
 from foliot.domain.ids import JobKey
 from foliot.domain.job import AttemptStatus, Ended, Lease, Ready, Row, State, Waiting
 from foliot.domain.retry import Retry
-from foliot.domain.states import End, Held, Mark, Place, Requeue
 from tests.store.builders import Scene
 
 

@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 
 from foliot.domain import events, states
+from foliot.domain.changes import Requeue
 from foliot.domain.duration import HOUR, MINUTE, SECOND
 from foliot.domain.ids import JobKey, WorkerKey
 from foliot.domain.job import Ended, Lease, Ready, Waiting
@@ -62,7 +63,7 @@ async def test_due_jobs_are_admitted_as_the_rules_have_it(scene: Scene) -> None:
     row = await scene.row(key)
     assert isinstance(row, Ready)
     expected = states.transition(before, events.Due(), row.since, retry=Retry())
-    assert isinstance(expected, states.Requeue)
+    assert isinstance(expected, Requeue)
     assert row == expected.row
     assert row.rank == rank(8, before.due)
     assert abs(row.since - await scene.store.now()) < MINUTE

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from foliot.domain import events, states
+from foliot.domain.changes import Change, End, Mark, Refusal, Requeue
 from foliot.domain.duration import HOUR, SECOND
 from foliot.domain.ids import JobKey
 from foliot.domain.job import Attempt, Ended, Job, Lane, Lease, Ready, Record, Waiting
 from foliot.domain.placement import Order
 from foliot.domain.retry import Retry
-from foliot.domain.states import Change, End, Mark, Requeue
 from foliot.domain.worker import Worker
 from foliot.store.base import Store
 from tests.store.builders import Scene
@@ -170,7 +170,7 @@ class Lives(RuleBasedStateMachine):
     def happen(self, key: JobKey, name: str) -> None:
         record = self.records[key]
         change = states.transition(record.row, EVENTS[name](record.job), self.scene.now, retry=record.job.retry)
-        if isinstance(change, states.Refusal):
+        if isinstance(change, Refusal):
             return
         assert self.wait(self.store.save([change], self.scene.now)) == {key}
         self.records[key] = applied(record, change)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import msgspec
 
 from foliot.domain import events, states
+from foliot.domain.changes import Change, End, Held, Mark
 from foliot.domain.ids import JobKey
 from foliot.domain.job import Ended, Lease, Ready, Waiting
 from foliot.domain.placement import Order
 from foliot.domain.retry import Retry
-from foliot.domain.states import Change, End, Held
 from foliot.store.base import Accepted
 from tests.store.builders import Scene
 
@@ -134,7 +134,7 @@ async def test_marks_and_ends_in_opposite_order_do_not_lock_each_other_out(scene
         jobs = await scene.jobs(10)
         await scene.submit(*jobs)
         leases = [entry.lease for entry in await scene.claim(worker, jobs[0], 10)]
-        marks = [states.Mark(id=lease.id, nonce=lease.nonce, progress="{}") for lease in leases]
+        marks = [Mark(id=lease.id, nonce=lease.nonce, progress="{}") for lease in leases]
         ends = [end_by(lease, scene.now) for lease in reversed(leases)]
         _, ended = await asyncio.gather(scene.store.save(marks, scene.now), scene.store.save(ends, scene.now))
         assert ended == {lease.id for lease in leases}

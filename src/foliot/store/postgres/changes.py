@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import assert_never
 
+from foliot.domain.changes import Change, End, Mark, Place, Requeue
 from foliot.domain.duration import Micros
 from foliot.domain.ids import JobKey
 from foliot.domain.job import Ready, Waiting
-from foliot.domain.states import Change, End, Mark, Place, Requeue
 from foliot.store.postgres.connections import Connection, columns
 from foliot.store.postgres.part import SQL, Part
 from foliot.store.postgres.rows import attempt_values, changed_job_values, narrow_values

@@ -3,11 +3,11 @@
 import secrets
 from collections.abc import AsyncIterator, Mapping
 
+from foliot.domain.changes import Place
 from foliot.domain.duration import Micros
 from foliot.domain.errors import Unavailable
 from foliot.domain.ids import NODES
 from foliot.domain.job import State
-from foliot.domain.states import Place
 from foliot.store.base import NodeInfo, NodeLease
 from foliot.store.postgres.connections import translated
 from foliot.store.postgres.days import Days

@@ -5,11 +5,11 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
+from foliot.domain.changes import Place
 from foliot.domain.job import Attempt, AttemptStatus, Ended, Job, Lane, Lease, Ready, Record, Row, State, Waiting
 from foliot.domain.rank import rank
 from foliot.domain.retry import DEFAULT as DEFAULT_RETRY
 from foliot.domain.retry import Retry
-from foliot.domain.states import Place
 from foliot.domain.worker import Worker
 from foliot.store.base import NewJob
 

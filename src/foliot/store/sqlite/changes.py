@@ -11,9 +11,10 @@ from typing import Final
 
 import msgspec
 
+from foliot.domain.changes import Change, End, Mark, Place, Requeue
 from foliot.domain.ids import JobKey
 from foliot.domain.job import Attempt, Job, Lease, Ready, Row, State, Waiting
-from foliot.domain.states import Change, End, Mark, Place, Requeue, place_of
+from foliot.domain.states import place_of
 from foliot.domain.status import status_of
 from foliot.store.sqlite.batch import fetch, write
 from foliot.store.sqlite.connection import SQL

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
 from foliot.domain import events, states
+from foliot.domain.changes import Requeue
 from foliot.domain.duration import Micros
 from foliot.domain.ids import JobKey, WorkerKey
 from foliot.domain.job import Lease, Record
@@ -78,7 +79,7 @@ def _admit(connection: sqlite3.Connection, keys: Iterable[JobKey], now: Micros) 
     for columns in fetch(connection, "admissible", (keys_json(keys), now)):
         row = waiting_of(columns)
         change = states.transition(row, events.Due(), now, retry=ANY_RETRY)
-        assert isinstance(change, states.Requeue)
+        assert isinstance(change, Requeue)
         moves.take(row)
         moves.put(change.row)
         moved.append((row.id, row.lane_id))

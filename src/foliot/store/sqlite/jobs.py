@@ -7,10 +7,10 @@ from typing import Final
 import msgspec
 
 from foliot.domain import ids
+from foliot.domain.changes import Change, Place
 from foliot.domain.duration import DAY, Micros
 from foliot.domain.ids import JobKey
 from foliot.domain.job import Attempt, AttemptStatus, Ended, Lane, Lease, Record
-from foliot.domain.states import Change, Place
 from foliot.domain.status import execution_status
 from foliot.store.base import Accepted, Clash, Fenced, Filter, LogLine, NewJob, Page, Submission
 from foliot.store.sqlite import listing

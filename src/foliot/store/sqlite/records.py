@@ -4,9 +4,9 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from foliot.domain.changes import Place
 from foliot.domain.ids import JobKey
 from foliot.domain.job import Attempt, Ended, Job, Lease, Record, Row
-from foliot.domain.states import Place
 from foliot.store.sqlite.batch import fetch
 from foliot.store.sqlite.connection import SQL
 from foliot.store.sqlite.rows import (

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from foliot.domain.changes import Change, Requeue
 from foliot.domain.job import Ready
-from foliot.domain.states import Change, Requeue
 from foliot.service.wake import Wake
 
 
