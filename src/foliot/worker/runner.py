@@ -20,6 +20,16 @@ from foliot.worker.threads import ThreadPool
 
 _log = logging.getLogger("foliot.worker")
 
+_generation = 0  # how many forks lie behind this process: tells a copy without asking the system for each job
+
+
+def _forked() -> None:
+    global _generation
+    _generation += 1
+
+
+os.register_at_fork(after_in_child=_forked)
+
 
 class TaskExecution:
     """A coroutine on the worker's loop."""
@@ -46,7 +56,7 @@ class Runner:
         self._concurrency = concurrency
         self._stop_grace = stop_grace
         self._loop = asyncio.get_running_loop()
-        self._process = os.getpid()
+        self._generation = _generation
         self._threads = ThreadPool(self._loop, self.finish)
         self._processes = ProcessPool(self._loop, self.finish)
         self._waiting: deque[Attempt] = deque()
@@ -186,7 +196,7 @@ class Runner:
             raise
         except BaseException as error:
             ended = outcome.of_error(error)
-        if os.getpid() != self._process:
+        if _generation != self._generation:
             os._exit(0)  # the handler forked and let the copy return: only the original goes on
         self.finish(attempt, ended)
 
