@@ -1,13 +1,19 @@
 """The contract as a page to read: plain HTML with its own style, made from the route table, whole without a network."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 from typing import Any
 
+from msgspec import json
+
 from foliot import __version__
 from foliot.api.openapi import PERMISSIONS, Json, operation_id
 from foliot.api.routes import Route
+from foliot.domain.status import STATUSES
+
+_CODE = re.compile(r"`([^`]+)`")
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8882; }
@@ -19,12 +25,18 @@ h3 { margin: 0.6rem 0 0; font-weight: 600; overflow-wrap: anywhere; }
 h4 { margin: 0.8rem 0 0.2rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: 0.2rem 0.8rem 0.2rem 0; border-bottom: 1px solid var(--soft); }
+section td:first-child { white-space: nowrap; }
 .method { display: inline-block; min-width: 4.5rem; }
 .permission { color: GrayText; }
+@media (max-width: 45rem) {
+  table, tbody, tr, td { display: block; overflow-wrap: anywhere; }
+  td:not(:last-child) { border: 0; padding-bottom: 0; }
+}
 """.strip()
 
 _INTRODUCTION = """
 <p>Send <code>Authorization: Bearer &lt;key&gt;</code> with every call but those open to anybody, and bodies as JSON.
+The key is the one that the node was given, or stands in <code>admin.key</code> in its data directory.
 Times are RFC 3339 with an offset and come back in UTC; durations are seconds or strings like <code>"250ms"</code>,
 <code>"30s"</code>, <code>"2h"</code>. Unknown fields and parameters are refused by name. Errors are
 <code>application/problem+json</code> with <code>title</code>, <code>detail</code>, <code>request_id</code> and, for bad
@@ -35,6 +47,11 @@ The same as a document: <a href="/openapi.json">openapi.json</a>.</p>
   -d '{"job_type": "echo", "payload": {"message": "hello"}}' http://127.0.0.1:7070/api/v1/jobs</pre>
 """.strip()
 
+_STATUS_WORDS = (
+    f"A job's status is one of {', '.join(f'`{word}`' for word in STATUSES)}. In a filter `waiting` stands for "
+    "every status before `running`, `paused` and `retrying` with them."
+)
+
 
 def make_page(routes: Sequence[Route], document: Json) -> bytes:
     parts = [
@@ -43,6 +60,7 @@ def make_page(routes: Sequence[Route], document: Json) -> bytes:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<style>{_STYLE}</style></head><body>",
         f"<h1>Foliot: the HTTP API</h1>{_INTRODUCTION}",
+        f"<p>{_text(_STATUS_WORDS)}</p>",
         *_contents(routes),
     ]
     for group, members in groupby(routes, key=lambda route: route.group):
@@ -61,7 +79,7 @@ def _contents(routes: Sequence[Route]) -> Iterator[str]:
     for route in routes:
         yield _row(
             f'<a href="#{operation_id(route)}"><code>{route.method} {escape(route.path)}</code></a>',
-            escape(route.summary),
+            _text(route.summary),
         )
     yield "</table></nav>"
 
@@ -70,14 +88,14 @@ def _route(route: Route, document: Json) -> Iterator[str]:
     operation = document["paths"][route.path][route.method.lower()]
     yield f'<section id="{operation_id(route)}">'
     yield f'<h3><code><span class="method">{route.method}</span> {escape(route.path)}</code></h3>'
-    yield f"<p>{escape(route.summary)} {escape(route.detail)}"
+    yield f"<p>{_text(route.summary)} {_text(route.detail)}"
     yield f'<span class="permission">For {escape(PERMISSIONS[route.permission])}.</span></p>'
     if operation["parameters"]:
         rows = (
             _row(
                 f"<code>{escape(each['name'])}</code>",
                 f"{each['in']}",
-                f"{_type(each['schema'])} {escape(each.get('description', ''))}",
+                f"{_type(each['schema'])} {_text(each.get('description', ''))}",
             )
             for each in operation["parameters"]
         )
@@ -86,7 +104,7 @@ def _route(route: Route, document: Json) -> Iterator[str]:
         optional = "" if route.body_required else " (may be left out)"
         yield f"<h4>Body{optional}</h4><p>{_content(operation['requestBody']['content'])}</p>"
     rows = (
-        _row(f"<code>{status}</code>", escape(answer["description"]), _content(answer.get("content", {})))
+        _row(f"<code>{status}</code>", _text(answer["description"]), _content(answer.get("content", {})))
         for status, answer in operation["responses"].items()
         if status != "default"
     )
@@ -96,13 +114,13 @@ def _route(route: Route, document: Json) -> Iterator[str]:
 
 def _schema(name: str, schema: Json) -> Iterator[str]:
     yield f'<section id="type-{escape(name)}"><h3><code>{escape(name)}</code></h3>'
-    yield f"<p>{escape(schema.get('description', ''))}</p>"
+    yield f"<p>{_text(schema.get('description', ''))}</p>"
     required = schema.get("required", ())
     rows = [
         _row(
             f"<code>{escape(field)}</code>{' (required)' if field in required else ''}",
             _type(each),
-            escape(_note(each)),
+            _text(_note(each)),
         )
         for field, each in schema.get("properties", {}).items()
     ]
@@ -145,12 +163,22 @@ def _note(schema: Json) -> str:
     if "minimum" in schema or "maximum" in schema:
         notes.append(f"{schema.get('minimum', '…')} to {schema.get('maximum', '…')}")
     if schema.get("default") not in (None, "", [], {}):
-        notes.append(f"default {schema['default']}")
+        notes.append(f"default `{_plain(schema['default'])}`")
     return "; ".join(notes)
 
 
 def _descriptions(schema: Any) -> list[str]:
     return [schema.get("description", ""), *(each.get("description", "") for each in schema.get("anyOf", ()))]
+
+
+def _plain(value: Any) -> str:
+    """A default as it is written in JSON; a word without its quotes."""
+    return value if isinstance(value, str) else json.encode(value).decode()
+
+
+def _text(text: str) -> str:
+    """Prose of the contract, with what stands between backticks as code."""
+    return _CODE.sub(r"<code>\1</code>", escape(text))
 
 
 def _row(*cells: str) -> str:

@@ -89,11 +89,11 @@ _OPTIONS = {
 )
 @click.pass_context
 def serve(ctx: click.Context, /, config: Path | None, **given: Any) -> None:
-    """Start a node: API, scheduler and dashboard in one process.
+    """Start a node: API and scheduler in one process.
 
     Without options it keeps everything in SQLite in ./foliot-data and runs the built-in job types itself. A setting is
-    taken from the command line, else from its FOLIOT_* variable, else from foliot.toml. The first start writes the
-    administrator's key to admin.key in the data directory.
+    taken from the command line, else from its FOLIOT_* variable, else from foliot.toml. Where no key is set, the first
+    start makes one and writes it to admin.key in the data directory.
     """
     from foliot.settings import load_settings
 

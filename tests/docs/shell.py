@@ -1,0 +1,82 @@
+"""What a page tells people to type, typed into a real shell beside a real node."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from foliot.sdk.client import Client
+from tests.docs.pages import ADDRESS
+from tests.processes import Process
+
+SECONDS = 14  # below the limit of a test
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """Somebody who follows a page: a folder with `foliot-data` in it, a node, a shell."""
+
+    folder: Path
+    node: Process
+    url: str
+
+    @property
+    def key(self) -> str:
+        return (self.folder / "foliot-data" / "admin.key").read_text().strip()
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """As of a person who set nothing, but for `foliot`, which is this checkout's."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLIOT_")}
+        return kept | {"PATH": f"{self.folder / 'bin'}{os.pathsep}{kept['PATH']}"}
+
+    def at_home(self, text: str) -> str:
+        """A page's text with this node's address, and with `foliot` as it is called here."""
+        return text.replace(ADDRESS, self.url).replace(".venv/bin/foliot", "foliot")
+
+    def type(self, text: str, *, exit_code: int = 0) -> str:
+        """What a script prints, which ends at the first command that fails. What it starts ends with it."""
+        _require_curl()
+        pipe = subprocess.PIPE
+        running = subprocess.Popen(
+            ["sh", "-eu", "-c", self.at_home(text)],
+            cwd=self.folder,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            start_new_session=True,
+        )
+        with running:
+            try:
+                out, err = running.communicate(timeout=SECONDS)
+            except subprocess.TimeoutExpired as late:
+                pytest.fail(f"it did not end within {SECONDS} s:\n{late.stdout!r}\n{late.stderr!r}")
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(running.pid, signal.SIGKILL)
+        assert running.returncode == exit_code, f"{out}\n{err}"
+        return out
+
+    def client(self) -> Client:
+        return Client(self.url, self.key)
+
+
+def make_program(folder: Path) -> None:
+    """A `foliot` for the shell that is this interpreter's."""
+    program = folder / "bin" / "foliot"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m foliot "$@"\n')
+    program.chmod(0o755)
+
+
+def _require_curl() -> None:
+    if shutil.which("curl") is None:
+        pytest.fail("curl is not installed, and the pages' calls are made with it (Debian, Ubuntu: apt install curl)")
