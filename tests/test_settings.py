@@ -144,6 +144,7 @@ def test_a_wrong_value_of_the_file_is_refused_by_file_and_name() -> None:
         ({"retention_days": -1}, "retention_days is -1; it must be more than 0"),
         ({"lease_seconds": 19.9}, "lease_seconds (19.9) must be at least twice heartbeat_seconds (10)"),
         ({"worker_concurrency": 0}, "worker_concurrency is 0; it must be 1 or more"),
+        ({"log_level": "loud"}, "log_level is 'loud'; use debug, info, warning, error"),
         ({"processes": 0}, "processes is 0; it must be 1 or more"),
         ({"processes": 2}, "more than one process needs PostgreSQL"),
         ({"database": "mysql://db/foliot"}, "database is 'mysql://db/foliot'; use postgresql://"),

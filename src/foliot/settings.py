@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 PREFIX = "FOLIOT_"
+LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
 class SettingsError(Exception):
@@ -133,5 +134,7 @@ def _check(settings: Settings) -> None:
         )
     if not settings.store_url.startswith(("sqlite:", "postgresql:", "postgres:")):
         raise SettingsError(f"database is {settings.database!r}; use postgresql://user@host/name or sqlite:///path")
+    if settings.log_level.lower() not in LOG_LEVELS:
+        raise SettingsError(f"log_level is {settings.log_level!r}; use {', '.join(LOG_LEVELS)}")
     if settings.admin_key and len(settings.admin_key) < 16:
         raise SettingsError("admin_key is shorter than 16 characters; make one with: openssl rand -hex 32")

@@ -5,6 +5,7 @@ answer came, and hands back whatever answer there was.
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping
 from typing import Protocol, runtime_checkable
 
@@ -83,10 +84,18 @@ class HttpTransport:
 
     def _unreachable(self, error: Exception) -> Unreachable:
         sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-        what = str(error) or type(error).__name__
+        what = _plain(error)
         if sent:
             return Unreachable(f"{self._url} did not answer: {what}", sent=True)
         return Unreachable(f"no node at {self._url} ({what}); start one with: foliot serve", sent=False)
+
+
+def _plain(error: Exception) -> str:
+    """Why, without the client library's own words where the system has one."""
+    system = getattr(error, "os_error", error)
+    if isinstance(system, OSError) and system.errno and system.errno > 0:
+        return os.strerror(system.errno).lower()
+    return str(error) or type(error).__name__
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
