@@ -15,6 +15,7 @@ from foliot.sdk.client import Client
 from tests.docs.pages import ADDRESS
 from tests.processes import Process
 
+CURL = str(Path(__file__).with_name("curl.py"))
 SECONDS = 14  # below the limit of a test
 
 
@@ -42,7 +43,6 @@ class Reader:
 
     def type(self, text: str, *, exit_code: int = 0) -> str:
         """What a script prints, which ends at the first command that fails. What it starts ends with it."""
-        _require_curl()
         pipe = subprocess.PIPE
         running = subprocess.Popen(
             ["sh", "-eu", "-c", self.at_home(text)],
@@ -69,14 +69,15 @@ class Reader:
         return Client(self.url, self.key)
 
 
-def make_program(folder: Path) -> None:
-    """A `foliot` for the shell that is this interpreter's."""
-    program = folder / "bin" / "foliot"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m foliot "$@"\n')
-    program.chmod(0o755)
-
-
-def _require_curl() -> None:
+def make_programs(folder: Path) -> None:
+    """For the shell: a `foliot` that is this interpreter's, and a `curl` where the machine has none."""
+    put_program(folder, "foliot", "-m foliot")
     if shutil.which("curl") is None:
-        pytest.fail("curl is not installed, and the pages' calls are made with it (Debian, Ubuntu: apt install curl)")
+        put_program(folder, "curl", CURL)
+
+
+def put_program(folder: Path, name: str, what: str) -> None:
+    program = folder / "bin" / name
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {what} "$@"\n')
+    program.chmod(0o755)

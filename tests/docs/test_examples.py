@@ -13,7 +13,7 @@ import bench.__main__
 from foliot.wire import FilterBody
 from tests.docs import pages
 from tests.docs.pages import blocks
-from tests.docs.shell import Reader
+from tests.docs.shell import CURL, Reader, make_programs, put_program
 from tests.processes import Process
 
 CALLS = "docs/how-to/call-the-api.md"
@@ -40,6 +40,14 @@ def test_the_readmes_curl_line_makes_a_job_that_completes(reader: Reader) -> Non
     assert answer.keys() == {"status", "job_id"}
     assert answer["status"] == "submitted"
     assert end_of(reader, answer["job_id"]) == ("completed", ["hello"])
+
+
+def test_a_machine_without_curl_reads_the_same(reader: Reader) -> None:
+    put_program(reader.folder, "curl", CURL)
+    (call,) = [text for text in blocks("README.md", "sh") if text.startswith("curl ")]
+    assert json.loads(reader.type(call))["status"] == "submitted"
+    (reader.folder / "bin" / "curl").unlink()
+    make_programs(reader.folder)
 
 
 def test_the_readmes_command_line_follows_a_job_to_its_end_and_lists_it(reader: Reader) -> None:
