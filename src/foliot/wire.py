@@ -184,11 +184,11 @@ class JobInfo(Struct, frozen=True, kw_only=True):
     reason: str | None = None
     queue: str = "default"
     priority: int | str = "medium"
-    schedule_time: datetime
-    start_time: datetime | None = None
-    end_time: datetime | None = None
-    created_time: datetime
-    last_updated: datetime
+    schedule_time: Time
+    start_time: Time | None = None
+    end_time: Time | None = None
+    created_time: Time
+    last_updated: Time
     attempt: int = 0
     retries: int = 0
     worker_id: str | None = None
@@ -196,7 +196,7 @@ class JobInfo(Struct, frozen=True, kw_only=True):
     progress: ProgressInfo | None = None
     retry: RetryInfo | None = None
     timeout: float = 3600
-    deadline: datetime | None = None
+    deadline: Time | None = None
     tags: list[str] = []
     owner: str = ""
     schedule_id: str | None = None
@@ -211,10 +211,10 @@ class Execution(Struct, frozen=True, kw_only=True):
     attempt: int
     status: str
     worker_id: str | None
-    due_time: datetime
-    claimed_time: datetime
-    start_time: datetime | None
-    end_time: datetime | None
+    due_time: Time
+    claimed_time: Time
+    start_time: Time | None
+    end_time: Time | None
     error: ErrorInfo | str | None
     exit_code: int | None
 
@@ -225,7 +225,7 @@ class LogInfo(Struct, frozen=True, kw_only=True):
     log_id: str
     job_id: str
     attempt: int
-    log_time: datetime
+    log_time: Time
     log_level: str
     log_message: str
 
@@ -298,7 +298,7 @@ class AssignedJob(Struct, frozen=True, kw_only=True):
     token: str
     payload: Raw
     timeout: float
-    schedule_time: datetime
+    schedule_time: Time
     idempotency_key: str
     upstream: dict[str, Any] = {}
 
@@ -336,9 +336,9 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     job_types: list[str]
     resources: dict[str, float]
     labels: dict[str, str]
-    since: datetime
-    last_seen: datetime
-    lease_until: datetime
+    since: Time
+    last_seen: Time
+    lease_until: Time
     running: list[str]
 
 
@@ -346,8 +346,8 @@ class NodeView(Struct, frozen=True, kw_only=True):
     node_id: str
     name: str
     version: str
-    since: datetime
-    last_seen: datetime
+    since: Time
+    last_seen: Time
     alive: bool
 
 
