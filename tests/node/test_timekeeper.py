@@ -13,7 +13,7 @@ from foliot.domain.job import Job, Ready
 from foliot.node import running as running_module
 from foliot.node import timekeeper as timekeeper_module
 from foliot.node.peers import Peers
-from foliot.node.timekeeper import COURTESY, LONGEST_SLEEP, Timekeeper
+from foliot.node.timekeeper import COURTESY, LATER, LONGEST_SLEEP, Timekeeper
 from foliot.service.wake import Wake
 from tests.service.meddling import Gate, Meddling, failing
 from tests.store.builders import Scene
@@ -202,6 +202,20 @@ async def test_what_another_node_moved_is_no_reason_to_look_again(clockwork: Clo
     await mine.reached.wait()
     await asyncio.sleep(0)
     assert clockwork.keeper._look_at == look_at
+
+
+async def test_what_is_left_of_another_nodes_share_is_looked_for_within_a_second(clockwork: Clockwork) -> None:
+    await clockwork.start()
+    assert clockwork.keeper._look_at - wall() > LONGEST_SLEEP // 2
+    job = await clockwork.job(10 * SECOND)  # put off since the hint was given
+    foreign(clockwork.peers, job)
+    tried = Gate()
+    tried.opened.set()
+    clockwork.store.after("admit", tried)
+    clockwork.wake.due(wall(), job.id)
+    await tried.reached.wait()
+    await asyncio.sleep(0)
+    assert clockwork.keeper._look_at - wall() <= LATER
 
 
 async def test_what_could_not_be_moved_because_the_store_failed_is_looked_for_again(clockwork: Clockwork) -> None:

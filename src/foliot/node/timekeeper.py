@@ -20,6 +20,7 @@ LOOK_AHEAD = 2 * SECOND
 COURTESY = SECOND // 10
 SOON = SECOND // 500  # by how much this clock may be ahead of the store's
 LONGEST_SLEEP = 30 * SECOND  # a lost hint costs this at most for a far job, see `_look`
+LATER = SECOND
 PEEK = 5000
 CHUNK = 500
 
@@ -86,14 +87,15 @@ class Timekeeper(Running):
 
     async def _move_due(self) -> None:
         """Move all whose moment has come, in chunks. What could not be moved and may still wait is looked for again; of
-        another node's share that is no news, it was moved there."""
+        another node's share with less haste, it was most likely moved there."""
         while keys := self._pop_due():
             moved = await self._store.admit(keys)
             if moved:
                 self._wake.ready({lane_id for _, lane_id in moved})
             left = set(keys).difference(key for key, _ in moved)
-            if any(map(self._peers.is_home, left)):
-                self._look_at = min(self._look_at, self._clock.now() + SOON)
+            if left:
+                again = SOON if any(map(self._peers.is_home, left)) else LATER
+                self._look_at = min(self._look_at, self._clock.now() + again)
 
     def _pop_due(self) -> list[JobKey]:
         now = self._clock.now()
