@@ -3,7 +3,6 @@
 import sqlite3
 from pathlib import Path
 
-from foliot.domain.errors import FoliotError
 from foliot.main.stores import sqlite_path
 from foliot.store.migrate import Migration, migrations, pending
 
@@ -38,18 +37,17 @@ def _applied_sqlite(path: str) -> set[int]:
 
 
 async def _applied_postgres(url: str) -> set[int]:
-    from foliot.store.postgres.connections import connect, translated
+    from foliot.store.postgres.address import reach
+    from foliot.store.postgres.connections import translated
     from foliot.store.postgres.part import SQL
 
+    connection = await reach(url)
     try:
-        connection = await connect(url)
         try:
             if not await connection.fetchval(SQL["has_schema_version"]):
                 return set()
             return {row[0] for row in await connection.fetch(SQL["schema_version"])}
         finally:
             await connection.close()
-    except FoliotError:
-        raise
     except Exception as error:
         raise translated(error, fate_unknown=False) from error

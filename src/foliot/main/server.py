@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from foliot.worker import Worker
 log = logging.getLogger("foliot")
 
 LISTEN_FD = f"{PREFIX}LISTEN_FD"
+READY_FD = f"{PREFIX}READY_FD"
 SHUTDOWN_SECONDS = 10
 SHORT_LIFE = 5_000_000  # microseconds: a process that ends sooner has hardly started
 
@@ -99,7 +101,9 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
         loop.add_signal_handler(number, stopping.set)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     worker = await _start_worker(settings, key) if settings.worker else None
-    if LISTEN_FD not in os.environ:
+    if READY_FD in os.environ:
+        os.write(int(os.environ[READY_FD]), b".")
+    else:
         _greet(settings)
     ends = [asyncio.create_task(event.wait()) for event in (stopping, node.lost)]
     await asyncio.wait([serving, *ends], return_when=asyncio.FIRST_COMPLETED)
@@ -167,23 +171,26 @@ def _supervise(settings: Settings, listener: socket.socket) -> int:
     """Several processes on one socket. One that dies is started again; when none lives for long, that is told and all
     end."""
     key = ensure_admin_key(settings)
-    os.set_inheritable(listener.fileno(), True)
-    environ = os.environ | {LISTEN_FD: str(listener.fileno())}
+    ready, tell_ready = os.pipe()
+    environ = os.environ | {LISTEN_FD: str(listener.fileno()), READY_FD: str(tell_ready)}
     environ |= {
         f"{PREFIX}{name.upper()}": str(value)
         for name, value in msgspec.structs.asdict(settings).items()
         if name not in ("processes", "worker")
     }
     environ |= {f"{PREFIX}PROCESSES": "1", f"{PREFIX}ADMIN_KEY": key}
-
-    def spawn(index: int) -> subprocess.Popen[bytes]:
-        worker = {f"{PREFIX}WORKER": str(settings.worker and index == 0)}
-        return subprocess.Popen(
-            [sys.executable, "-m", "foliot", "serve"], env=environ | worker, pass_fds=[listener.fileno()]
-        )
-
-    children = {index: spawn(index) for index in range(settings.processes)}
+    children: dict[int, subprocess.Popen[bytes]] = {}
     stopping = False
+
+    def spawn(index: int) -> None:
+        worker = {f"{PREFIX}WORKER": str(settings.worker and index == 0)}
+        children[index] = subprocess.Popen(
+            [sys.executable, "-m", "foliot", "serve"],
+            env=environ | worker,
+            pass_fds=[listener.fileno(), tell_ready],
+        )
+        if stopping:  # the signal came before this one could be told
+            children[index].terminate()
 
     def stop(*_: object) -> None:
         nonlocal stopping
@@ -193,20 +200,31 @@ def _supervise(settings: Settings, listener: socket.socket) -> int:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    _greet(settings)
-    begun, failures = monotonic(), 0
+    threading.Thread(target=_greet_when_ready, args=(settings, ready), daemon=True).start()
+    for index in range(settings.processes):
+        spawn(index)
+    begun, failures, result = monotonic(), 0, 0
     while children:
         pid, status = os.wait()
-        index = next(number for number, child in children.items() if child.pid == pid)
+        index = next((number for number, child in children.items() if child.pid == pid), -1)
+        if index < 0:  # as the first process of a container it inherits strangers
+            continue
         children.pop(index).returncode = code = os.waitstatus_to_exitcode(status)
         if stopping:
             continue
         failures = failures + 1 if monotonic() - begun < SHORT_LIFE else 1
         if failures > settings.processes:
             log.error("processes keep ending at once; giving up")
+            result = max(1, code)
             stop()
-            return max(1, code)
+            continue
         log.error("process %d ended with %d; starting another", pid, code)
         begun = monotonic()
-        children[index] = spawn(index)
-    return 0
+        spawn(index)
+    return result
+
+
+def _greet_when_ready(settings: Settings, ready: int) -> None:
+    """One process that takes calls is enough to say so."""
+    os.read(ready, 1)
+    _greet(settings)

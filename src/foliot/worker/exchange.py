@@ -23,6 +23,7 @@ from foliot.worker.outbox import Batch, Outbox
 from foliot.worker.runner import Runner
 
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.1, 5.0
+TIMER_EARLY = 0.001  # uvloop counts in whole milliseconds: a wake before its time would be the last one
 SLOT = "slot"
 
 _log = logging.getLogger("foliot.worker")
@@ -198,7 +199,7 @@ class Exchange:
                 # Its answer came early and nothing was free: do not ask again and again.
                 pause = min(1.0, lease.interval)
                 self._no_empty_poll_before = self._loop.time() + pause
-                self._loop.call_later(pause, self._wake.set)
+                self._loop.call_later(pause + TIMER_EARLY, self._wake.set)
         finally:
             self._calls.discard(call)
             if not any(other.holds for other in self._calls):
@@ -243,7 +244,7 @@ class Exchange:
         if pause:
             _log.warning("%s; trying again in %.1f s", why, pause)
             self._not_before = max(self._not_before, self._loop.time() + pause)
-            self._loop.call_later(pause, self._wake.set)
+            self._loop.call_later(pause + TIMER_EARLY, self._wake.set)
 
     def _refused(self, call: Call, why: str) -> None:
         if call.batch:

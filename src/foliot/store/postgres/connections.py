@@ -41,6 +41,7 @@ SETTINGS: Final = {
 LOST = (
     pg.PostgresConnectionError,
     pg.InterfaceError,
+    pg.InternalClientError,  # the driver lost its place, as it may when a server dies between two messages
     pg.AdminShutdownError,
     pg.CrashShutdownError,
     pg.CannotConnectNowError,

@@ -7,7 +7,8 @@ from asyncpg import exceptions as pg
 
 from foliot.domain.errors import Unavailable
 from foliot.store import migrate as steps
-from foliot.store.postgres.connections import Connection, connect, translated
+from foliot.store.postgres.address import reach
+from foliot.store.postgres.connections import Connection, translated
 from foliot.store.postgres.part import SQL
 
 LOCK_WAIT: Final = "500ms"
@@ -17,8 +18,8 @@ _PAUSE: Final = 0.25  # seconds between tries; whoever was held up meanwhile goe
 
 async def migrate(url: str) -> None:
     """Take every step that this version knows and the database has not taken. `SchemaMismatch` where it is newer."""
+    connection = await reach(url)
     try:
-        connection = await connect(url)
         try:
             await _migrate(connection)
         finally:

@@ -1,0 +1,1 @@
+"""What may go wrong around Foliot, made to happen."""
