@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 BASE_PATH = "/api/v1"
 PAYLOAD_LIMIT = 256 * 1024
@@ -18,6 +18,7 @@ BATCH_LIMIT = 10_000
 BODY_LIMIT = 32 * 1024 * 1024
 LIST_LIMIT = 1000
 LOG_LINE_LIMIT = 16 * 1024
+PREVIEW_LIMIT = 1000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -39,6 +40,9 @@ def to_time(micros: int) -> datetime:
 
 JobId = Annotated[
     str, Meta(pattern=r"^(?!\.{1,2}\Z)[A-Za-z0-9._:@-]{1,128}\Z", description="1–128 of A–Z a–z 0–9 . _ : @ -")
+]
+ScheduleId = Annotated[
+    str, Meta(pattern=r"^(?!\.{1,2}\Z)[A-Za-z0-9._:@-]{1,96}\Z", description="1–96 of A–Z a–z 0–9 . _ : @ -")
 ]
 JobType = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:-]{1,128}\Z", description="1–128 of A–Z a–z 0–9 . _ : -")]
 QueueName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}\Z", description="1–64 of A–Z a–z 0–9 . _ -")]
@@ -228,6 +232,56 @@ class LogInfo(Struct, frozen=True, kw_only=True):
     log_time: Time
     log_level: str
     log_message: str
+
+
+Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+Count = Annotated[int, Meta(ge=1, lt=2**31)]
+
+
+class CalendarBody(Body, frozen=True, kw_only=True, omit_defaults=True):
+    """Which days are closed: a country's holidays and weekend, and further dates."""
+
+    country: Annotated[str, Meta(description="an ISO 3166 code, such as ES")] | None = None
+    subdivision: Annotated[str, Meta(description="a part of the country, such as MD")] | None = None
+    weekend: list[Weekday] | None = None
+    closed: Annotated[list[str], Meta(description="further closed dates, such as 2027-12-24")] | None = field(
+        default=None, name="except"
+    )
+
+
+class PreviewBody(Body, frozen=True, kw_only=True, omit_defaults=True):
+    """A whole schedule, of which the due times are asked for: the `count` first ones from `start_time` on, or from now
+    where none is given. Exactly one of `cron`, `every` and `rrule`; what has no part in the due times is checked in
+    form only, and `job` not at all."""
+
+    schedule_id: ScheduleId | None = None
+    job: dict[str, Any] | None = None
+    cron: Annotated[str, Meta(description="5 fields, or 6 with seconds first, or @daily and its kin")] | None = None
+    every: Duration | None = None
+    rrule: Annotated[str, Meta(description="RFC 5545, such as FREQ=MONTHLY;BYDAY=-1FR")] | None = None
+    timezone: Annotated[str, Meta(description="an IANA time zone, such as Europe/Madrid; UTC unless given")] | None = (
+        None
+    )
+    start_time: Time | None = None
+    end_time: Time | None = None
+    max_runs: Count | None = None
+    jitter: Duration | None = None
+    overlap: Literal["skip", "queue", "replace", "allow"] | None = None
+    max_concurrency: Count | None = None
+    catch_up: Literal["none", "latest", "all"] | None = None
+    catch_up_window: Duration | None = None
+    calendar: CalendarBody | None = None
+    on_holiday: Literal["skip", "next", "previous"] | None = None
+    paused: bool | None = None
+    count: Annotated[int, Meta(ge=1, le=PREVIEW_LIMIT)] = 10
+
+
+class PreviewTime(Struct, frozen=True, kw_only=True):
+    """One due time: in UTC, on the wall with its offset, and the DST or holiday rule that applied."""
+
+    time: Time
+    local: str
+    note: str | None
 
 
 class RegisterBody(Body, frozen=True, kw_only=True):

@@ -61,10 +61,10 @@ def test_help_lists_every_command_and_exit_code() -> None:
 
 
 def test_help_and_version_load_nothing_heavy() -> None:
-    heavy = ["aiohttp", "asyncpg", "msgspec", "rich", "uvicorn", "asyncio", "sqlite3"]
+    heavy = ["aiohttp", "asyncpg", "msgspec", "rich", "uvicorn", "asyncio", "sqlite3", "holidays"]
     code = (
         "import sys; from foliot.cli import main\n"
-        "for words in (['--help'], ['version'], ['serve', '--help'], ['jobs', '--help']):\n"
+        "for words in (['--help'], ['version'], ['serve', '--help'], ['jobs', '--help'], ['cron', '--help']):\n"
         "    main(words, standalone_mode=False)\n"
         f"print('loaded', [name for name in {heavy} if name in sys.modules])"
     )

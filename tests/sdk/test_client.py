@@ -11,7 +11,7 @@ from foliot.sdk.async_client import _next_cursor
 from foliot.sdk.failures import BadInput, Conflict, NotFound, Stale, refusal
 from foliot.sdk.log_stream import events
 from foliot.sdk.loop_thread import LoopThread, Steps
-from foliot.wire import FilterBody, SubmitBody, UpdateBody
+from foliot.wire import CalendarBody, FilterBody, PreviewBody, SubmitBody, UpdateBody
 from tests.sdk.served_node import KEY, ServedNode
 
 LATER = datetime(2099, 1, 1, tzinfo=UTC)
@@ -73,6 +73,23 @@ def test_many_are_changed_at_once(client: Client) -> None:
     assert client.resume_many(which).changed == 3
     assert client.cancel_many(which).changed == 3
     assert client.retry_many(which).changed == 3
+
+
+def test_a_schedule_is_previewed(client: Client) -> None:
+    body = PreviewBody(
+        cron="0 9 1 * *",
+        timezone="Europe/Madrid",
+        start_time=datetime(2027, 5, 1, tzinfo=UTC),
+        calendar=CalendarBody(country="ES", closed=["2027-05-03"]),
+        on_holiday="next",
+        count=2,
+    )
+    first, second = client.preview(body)
+    assert (first.time, first.local) == (datetime(2027, 5, 4, 7, tzinfo=UTC), "2027-05-04T09:00:00+02:00")
+    assert "2027-05-01" in (first.note or "")
+    assert (second.local, second.note) == ("2027-06-01T09:00:00+02:00", None)
+    with pytest.raises(BadInput, match="timezone"):
+        client.preview(PreviewBody(cron="@daily", timezone="Mars/Olympus"))
 
 
 def test_what_is_not_there_is_told(client: Client) -> None:

@@ -9,7 +9,19 @@ from msgspec import UNSET, Meta, UnsetType, field, inspect
 
 from foliot.api.messages import bad_value, members
 from foliot.domain.errors import BadInput
-from foliot.wire import LIST_LIMIT, Body, FilterBody, JobType, Owner, QueueName, Tag, Time
+from foliot.wire import (
+    LIST_LIMIT,
+    PREVIEW_LIMIT,
+    Body,
+    Count,
+    FilterBody,
+    JobType,
+    Owner,
+    PreviewBody,
+    QueueName,
+    Tag,
+    Time,
+)
 
 Limit = Annotated[int, Meta(ge=1, le=LIST_LIMIT, description="how many at most")]
 Cursor = Annotated[
@@ -65,6 +77,33 @@ class LogsQuery(Body, frozen=True, kw_only=True):
     limit: Limit = LIST_LIMIT
 
 
+class PreviewQuery(Body, frozen=True, kw_only=True):
+    """The trigger of a schedule; exactly one of `cron`, `every` and `rrule`."""
+
+    cron: Annotated[str, Meta(description="5 fields, or 6 with seconds first, or @daily and its kin")] | UnsetType = (
+        UNSET
+    )
+    every: Annotated[str, Meta(description="seconds, or like 250ms, 30s, 5m, 2h, 1d")] | UnsetType = UNSET
+    rrule: Annotated[str, Meta(description="RFC 5545, such as FREQ=MONTHLY;BYDAY=-1FR")] | UnsetType = UNSET
+    timezone: Annotated[str, Meta(description="an IANA time zone; UTC unless given")] | UnsetType = UNSET
+    start_time: Annotated[Time, Meta(description="from then on; unless given from now on")] | UnsetType = UNSET
+    end_time: Annotated[Time, Meta(description="until then")] | UnsetType = UNSET
+    max_runs: Annotated[Count, Meta(description="how many runs there are in all")] | UnsetType = UNSET
+    count: Annotated[int, Meta(ge=1, le=PREVIEW_LIMIT, description="how many to show at most")] = 10
+
+    def body(self) -> PreviewBody:
+        return PreviewBody(
+            cron=given(self.cron),
+            every=None if self.every is UNSET else _number_or_text(self.every),
+            rrule=given(self.rrule),
+            timezone=given(self.timezone),
+            start_time=given(self.start_time),
+            end_time=given(self.end_time),
+            max_runs=given(self.max_runs),
+            count=self.count,
+        )
+
+
 def given(value: Value | UnsetType) -> Value | None:
     """None where a parameter was not given."""
     return None if value is UNSET else value
@@ -112,6 +151,14 @@ class QueryReader:
             return int(text) if re.fullmatch(r"-?[0-9]{1,100}", text) else text
         if name in self._times:
             return _SPACE_FOR_PLUS.sub("+", text)  # what an unescaped + of an offset has become
+        return text
+
+
+def _number_or_text(text: str) -> float | str:
+    """A duration as a body would have it: what is a number there is a number here."""
+    try:
+        return float(text)
+    except ValueError:
         return text
 
 

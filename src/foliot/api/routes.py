@@ -5,12 +5,12 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from foliot.api import jobs, node, workers
+from foliot.api import jobs, node, schedules, workers
 from foliot.api.auth import Permission
 from foliot.api.call import Handler
 from foliot.api.jobs import NoFields
 from foliot.api.node import Health
-from foliot.api.query import JobsQuery, LogsQuery
+from foliot.api.query import JobsQuery, LogsQuery, PreviewQuery
 from foliot.wire import (
     BASE_PATH,
     BatchBody,
@@ -24,6 +24,8 @@ from foliot.wire import (
     ManyBody,
     ManyChanged,
     NodeView,
+    PreviewBody,
+    PreviewTime,
     RegisterBody,
     Registered,
     RetryJobBody,
@@ -35,7 +37,7 @@ from foliot.wire import (
 )
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
-Group = Literal["Jobs", "Many jobs", "Workers", "Node"]
+Group = Literal["Jobs", "Many jobs", "Schedules", "Workers", "Node"]
 
 HEADERS = {
     "Idempotency-Key": "1 to 255 printable ASCII characters; the same request within 24 h is answered as the first",
@@ -264,6 +266,28 @@ ROUTES: tuple[Route, ...] = (
         permission="control",
         body=ManyBody,
         answer=ManyChanged,
+    ),
+    Route(
+        method="GET",
+        path=f"{BASE_PATH}/schedules/preview",
+        handler=schedules.preview_trigger,
+        group="Schedules",
+        summary="Show when a trigger would run; nothing is saved.",
+        detail="From `start_time` on, or from now. `note` tells the rule where the clock is changed that day.",
+        permission="read",
+        query=PreviewQuery,
+        answer=list[PreviewTime],
+    ),
+    Route(
+        method="POST",
+        path=f"{BASE_PATH}/schedules/preview",
+        handler=schedules.preview_schedule,
+        group="Schedules",
+        summary="Show when a whole schedule, with its calendar, would run; nothing is saved.",
+        detail="From `start_time` on, or from now. `note` tells the DST or holiday rule that applied.",
+        permission="read",
+        body=PreviewBody,
+        answer=list[PreviewTime],
     ),
     Route(
         method="POST",

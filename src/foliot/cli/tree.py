@@ -15,6 +15,7 @@ COMMANDS = {
     "submit": "foliot.cli.submit",
     "jobs": "foliot.cli.jobs",
     "top": "foliot.cli.top",
+    "cron": "foliot.cli.cron",
     "workers": "foliot.cli.workers",
     "nodes": "foliot.cli.nodes",
     "migrate": "foliot.cli.migrate",

@@ -28,6 +28,7 @@ Executions = list[wire.Execution]  # by name, because `list` is a method below
 Lines = list[LogInfo]
 Workers = list[wire.WorkerInfo]
 Nodes = list[wire.NodeView]
+PreviewTimes = list[wire.PreviewTime]
 
 PATIENCE_SECONDS = 30.0
 FIRST_LOOK_SECONDS = 0.02
@@ -170,6 +171,12 @@ class AsyncClient:
         if info.status != "completed":
             raise ended_otherwise(info)
         return await self.result(job_id)
+
+    # Schedules
+
+    async def preview(self, body: wire.PreviewBody) -> PreviewTimes:
+        """When a schedule would run: its first `count` due times from `start_time` on, or from now. Saves nothing."""
+        return await self._ask(PreviewTimes, "POST", "/schedules/preview", body)
 
     # Workers, nodes, figures
 

@@ -54,6 +54,7 @@ class Client(Facade[AsyncClient]):
     result = blocking(AsyncClient.result)
     wait = blocking(AsyncClient.wait)
     outcome = blocking(AsyncClient.outcome)
+    preview = blocking(AsyncClient.preview)
     workers = blocking(AsyncClient.workers)
     drain_worker = blocking(AsyncClient.drain_worker)
     nodes = blocking(AsyncClient.nodes)

@@ -10,6 +10,7 @@ from foliot.service.rates import Rate
 from foliot.service.recover import Recover
 from foliot.service.report import Reports
 from foliot.service.roster import Roster
+from foliot.service.schedules import Schedules
 from foliot.service.submit import Submit
 from foliot.service.wake import Wake
 from foliot.service.workers import Workers
@@ -24,6 +25,7 @@ class Services:
         self._store = store
         self.submit = Submit(store, clock, ids, wake, submitted)
         self.query = Query(store, clock, wake, Roster(store, clock), submitted=submitted, started=started, ended=ended)
+        self.schedules = Schedules(clock)
         self.control = Control(store, clock, wake)
         self.dispatch = Dispatch(store, clock, ids, wake, started)
         self.reports = Reports(store, clock, ids, wake, ended)
