@@ -121,3 +121,9 @@ def test_every_has_no_wall_times() -> None:
     with pytest.raises(TypeError):
         nominal_walls(table(every=60))
     assert timetable_walls(table(cron="@daily")) is nominal_walls(table(cron="@daily"))
+
+
+def test_asked_from_within_the_hour_that_comes_twice_the_last_run_was_in_its_first_pass() -> None:
+    timetable = table(cron="30 2 * * *", timezone="Europe/Madrid")
+    second_pass = at("2026-10-25T01:10:00Z")  # 02:10 for the second time
+    assert previous_at_or_before(timetable, second_pass) == at("2026-10-25T00:30:00Z")
