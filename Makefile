@@ -27,7 +27,7 @@ check: .venv/dev.stamp ## format, lint, types, layers, dependencies, spelling, c
 	@echo "== deptry" && $(BIN)/deptry src
 	@echo "== typos" && $(BIN)/typos
 	@echo "== coverage of foliot.domain and foliot.service" && $(BIN)/pytest -q -n $(JOBS) tests/domain tests/service \
-		--deselect tests/domain/test_clock_changes.py::test_what_is_due_around_a_change_of_the_clock \
+		--deselect tests/domain/timetable/test_clock_changes.py::test_what_is_due_around_a_change_of_the_clock \
 		--cov=foliot.domain --cov=foliot.service --cov-branch --cov-fail-under=100
 
 bench: .venv/dev.stamp ## run the benchmarks (ARGS="..." goes to bench)

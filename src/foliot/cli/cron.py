@@ -56,7 +56,7 @@ def cron(as_json: bool, **given: Any) -> None:
     if as_json:
         print_json(found)
         return
-    from foliot.domain.describe import describe
+    from foliot.domain.timetable.describe import describe
 
     words = describe(timetable_of(body, to_micros(now)))
     click.echo(f"{words[0].upper()}{words[1:]}\n")

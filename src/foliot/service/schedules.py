@@ -7,10 +7,10 @@ import msgspec
 
 from foliot.clock import Clock
 from foliot.domain.duration import Micros, parse_duration
-from foliot.domain.preview import preview
-from foliot.domain.timetable import Timetable
-from foliot.domain.timetable_fields import parse_timetable
-from foliot.domain.zone import LAST_YEAR
+from foliot.domain.timetable.fields import parse_timetable
+from foliot.domain.timetable.preview import preview
+from foliot.domain.timetable.timetable import Timetable
+from foliot.domain.timetable.zone import LAST_YEAR
 from foliot.wire import PreviewBody, PreviewTime, to_micros, to_time
 
 _LAST_SHOWN = to_micros(datetime(LAST_YEAR, 12, 31, tzinfo=UTC))  # zones are not worked out any further

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foliot.domain.errors import BadInput
-from foliot.domain.recurrence import LARGEST_COUNT, Recurrence, parse_rrule, rule_walls
-from tests.domain.timetables import NOW, at
+from foliot.domain.timetable.recurrence import LARGEST_COUNT, Recurrence, parse_rrule, rule_walls
+from tests.domain.timetable.timetables import NOW, at
 
 RULES = [
     "FREQ=YEARLY",

@@ -11,7 +11,7 @@ are reached in one instant are one due time.
 from typing import Protocol
 
 from foliot.domain.errors import BadInput
-from foliot.domain.zone import DAY_SECONDS, Stretch, Wall, stretches_back_from, stretches_from
+from foliot.domain.timetable.zone import DAY_SECONDS, Stretch, Wall, stretches_back_from, stretches_from
 
 HORIZON_DAYS = 50 * 366  # a trigger that has nothing within so many days never fires
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foliot.domain.errors import BadInput
-from foliot.domain.interval import Every, count_beats, next_beat, parse_every, previous_beat
+from foliot.domain.timetable.interval import Every, count_beats, next_beat, parse_every, previous_beat
 
 
 @given(

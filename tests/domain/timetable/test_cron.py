@@ -9,10 +9,10 @@ from cronsim import CronSim
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foliot.domain.cron import NAMES, Cron, cron_walls, parse_cron
 from foliot.domain.errors import BadInput
-from foliot.domain.wall_time import count_one_by_one
-from tests.domain.timetables import at
+from foliot.domain.timetable.cron import NAMES, Cron, cron_walls, parse_cron
+from foliot.domain.timetable.wall_time import count_one_by_one
+from tests.domain.timetable.timetables import at
 
 EXPRESSIONS = [
     "* * * * *",

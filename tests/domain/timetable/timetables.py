@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from foliot.domain.timetable import Timetable
-from foliot.domain.timetable_fields import parse_timetable
+from foliot.domain.timetable.fields import parse_timetable
+from foliot.domain.timetable.timetable import Timetable
 
 
 def at(text: str) -> int:

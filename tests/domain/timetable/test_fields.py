@@ -7,9 +7,9 @@ import pytest
 
 from foliot.domain.duration import MINUTE
 from foliot.domain.errors import BadInput
-from foliot.domain.timetable import Timetable
-from foliot.domain.timetable_fields import parse_timetable
-from tests.domain.timetables import NOW, at, table
+from foliot.domain.timetable.fields import parse_timetable
+from foliot.domain.timetable.timetable import Timetable
+from tests.domain.timetable.timetables import NOW, at, table
 
 FULL: dict[str, Any] = {
     "cron": "0 9 L * *",

@@ -9,8 +9,8 @@ from functools import cache
 from importlib.resources import files
 from zoneinfo import ZoneInfo
 
-from foliot.domain.timetable import Timetable
-from foliot.domain.timetable_fields import parse_timetable
+from foliot.domain.timetable.fields import parse_timetable
+from foliot.domain.timetable.timetable import Timetable
 
 YEARS = range(2020, 2038)
 FULL = bool(os.environ.get("FOLIOT_FULL_TIME_TEST"))  # every case at every change, instead of each in turn

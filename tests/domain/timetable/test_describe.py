@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from foliot.domain.describe import describe
-from tests.domain.test_cron import EXPRESSIONS
-from tests.domain.timetables import NOW, at, table
+from foliot.domain.timetable.describe import describe
+from tests.domain.timetable.test_cron import EXPRESSIONS
+from tests.domain.timetable.timetables import NOW, at, table
 
 
 @pytest.mark.parametrize(

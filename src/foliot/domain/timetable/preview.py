@@ -5,13 +5,13 @@ from itertools import islice
 
 import msgspec
 
-from foliot.domain.calendar import Calendar, OnHoliday, days_behind, why_closed
-from foliot.domain.due_times import due_times, nominal_walls, timetable_walls
 from foliot.domain.duration import SECOND, Micros
-from foliot.domain.interval import Every
-from foliot.domain.timetable import Timetable
-from foliot.domain.wall_time import Walls
-from foliot.domain.zone import DAY_SECONDS, Day, Wall, date_of, stretches_from, zone
+from foliot.domain.timetable.calendar import Calendar, OnHoliday, days_behind, why_closed
+from foliot.domain.timetable.due_times import due_times, nominal_walls, timetable_walls
+from foliot.domain.timetable.interval import Every
+from foliot.domain.timetable.timetable import Timetable
+from foliot.domain.timetable.wall_time import Walls
+from foliot.domain.timetable.zone import DAY_SECONDS, Day, Wall, date_of, stretches_from, zone
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _LONGEST_FOLD = 2 * DAY_SECONDS

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from foliot.domain.preview import note_on, preview
-from tests.domain.timetables import NOW, at, table
+from foliot.domain.timetable.preview import note_on, preview
+from tests.domain.timetable.timetables import NOW, at, table
 
 
 def test_a_preview_has_as_many_rows_as_asked_for_or_there_are() -> None:

@@ -3,13 +3,13 @@
 import re
 from typing import assert_never
 
-from foliot.domain.calendar import Calendar, country_names, subdivision_name
-from foliot.domain.cron import Cron, explain_cron
 from foliot.domain.duration import DAY, HOUR, MINUTE, SECOND, Micros
-from foliot.domain.interval import Every
-from foliot.domain.preview import local_time
-from foliot.domain.recurrence import Recurrence
-from foliot.domain.timetable import Timetable
+from foliot.domain.timetable.calendar import Calendar, country_names, subdivision_name
+from foliot.domain.timetable.cron import Cron, explain_cron
+from foliot.domain.timetable.interval import Every
+from foliot.domain.timetable.preview import local_time
+from foliot.domain.timetable.recurrence import Recurrence
+from foliot.domain.timetable.timetable import Timetable
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _WEEKEND = (5, 6)

@@ -17,8 +17,8 @@ from dateutil.rrule import rrule, rrulestr
 
 from foliot.domain.duration import SECOND, Micros
 from foliot.domain.errors import BadInput
-from foliot.domain.wall_time import HORIZON_DAYS, Walls, count_one_by_one, first_instant, never_fires
-from foliot.domain.zone import DAY_SECONDS, Wall, wall_of
+from foliot.domain.timetable.wall_time import HORIZON_DAYS, Walls, count_one_by_one, first_instant, never_fires
+from foliot.domain.timetable.zone import DAY_SECONDS, Wall, wall_of
 
 LONGEST = 512
 LARGEST_COUNT = 10_000

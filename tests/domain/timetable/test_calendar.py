@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foliot.domain.calendar import (
+from foliot.domain.errors import BadInput
+from foliot.domain.timetable.calendar import (
     OnHoliday,
     OnOpenDays,
     closed_days,
@@ -22,10 +23,9 @@ from foliot.domain.calendar import (
     subdivision_name,
     why_closed,
 )
-from foliot.domain.cron import cron_walls, parse_cron
-from foliot.domain.errors import BadInput
-from foliot.domain.recurrence import Recurrence, rule_walls
-from foliot.domain.zone import day_of
+from foliot.domain.timetable.cron import cron_walls, parse_cron
+from foliot.domain.timetable.recurrence import Recurrence, rule_walls
+from foliot.domain.timetable.zone import day_of
 
 DAY = 86_400
 MADRID = {"country": "ES", "subdivision": "MD", "weekend": ["sat", "sun"], "except": ["2027-12-24"]}

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from foliot.domain.describe import describe
 from foliot.domain.errors import BadInput
-from foliot.domain.preview import preview
-from foliot.domain.timetable import Timetable
-from foliot.domain.timetable_fields import parse_timetable
+from foliot.domain.timetable.describe import describe
+from foliot.domain.timetable.fields import parse_timetable
+from foliot.domain.timetable.preview import preview
+from foliot.domain.timetable.timetable import Timetable
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "explanation" / "time.md").read_text()
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "explanation" / "time.md").read_text()
 EXAMPLES = re.findall(r"^```json\n(.*?)\n```\n\n```text\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL)
 REFUSED = re.findall(r"^\| `(\{.*?\})` \| (.*) \|$", PAGE, re.MULTILINE)
 

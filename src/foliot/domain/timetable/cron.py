@@ -10,8 +10,8 @@ import msgspec
 from cronsim import CronSim, CronSimError
 
 from foliot.domain.errors import BadInput
-from foliot.domain.wall_time import HORIZON_DAYS
-from foliot.domain.zone import DAY_SECONDS, Day, Wall, date_of
+from foliot.domain.timetable.wall_time import HORIZON_DAYS
+from foliot.domain.timetable.zone import DAY_SECONDS, Day, Wall, date_of
 
 NAMES = {
     "@hourly": "0 * * * *",

@@ -5,16 +5,16 @@ from typing import Any, cast
 
 import msgspec
 
-from foliot.domain.calendar import ON_HOLIDAY, OnHoliday, parse_calendar
-from foliot.domain.cron import parse_cron
-from foliot.domain.due_times import next_after
 from foliot.domain.duration import Micros, parse_duration
 from foliot.domain.errors import BadInput
-from foliot.domain.interval import Every, parse_every
-from foliot.domain.recurrence import Recurrence, parse_rrule
-from foliot.domain.timetable import Timetable, Trigger
-from foliot.domain.wall_time import never_fires
-from foliot.domain.zone import parse_zone
+from foliot.domain.timetable.calendar import ON_HOLIDAY, OnHoliday, parse_calendar
+from foliot.domain.timetable.cron import parse_cron
+from foliot.domain.timetable.due_times import next_after
+from foliot.domain.timetable.interval import Every, parse_every
+from foliot.domain.timetable.recurrence import Recurrence, parse_rrule
+from foliot.domain.timetable.timetable import Timetable, Trigger
+from foliot.domain.timetable.wall_time import never_fires
+from foliot.domain.timetable.zone import parse_zone
 
 EARLIEST_START: Micros = 0
 BEYOND_START: Micros = 32_503_680_000_000_000  # the year 3000

@@ -14,10 +14,10 @@ import holidays
 import msgspec
 from holidays.registry import COUNTRIES
 
-from foliot.domain.cron import DailyTimes
 from foliot.domain.errors import BadInput
-from foliot.domain.wall_time import HORIZON_DAYS, Walls, count_one_by_one
-from foliot.domain.zone import DAY_SECONDS, Day, Wall, date_of, day_of
+from foliot.domain.timetable.cron import DailyTimes
+from foliot.domain.timetable.wall_time import HORIZON_DAYS, Walls, count_one_by_one
+from foliot.domain.timetable.zone import DAY_SECONDS, Day, Wall, date_of, day_of
 
 OnHoliday = Literal["skip", "next", "previous"]
 ON_HOLIDAY: tuple[OnHoliday, ...] = get_args(OnHoliday)

@@ -10,9 +10,21 @@ from itertools import pairwise
 
 import pytest
 
-from foliot.domain.due_times import due_times, next_after, previous_at_or_before, tally
-from foliot.domain.timetable_fields import parse_timetable
-from tests.domain.clock_changes import CASES, CREATED, FULL, YEARS, ZONES, Case, Walk, changes, load, local, seconds
+from foliot.domain.timetable.due_times import due_times, next_after, previous_at_or_before, tally
+from foliot.domain.timetable.fields import parse_timetable
+from tests.domain.timetable.clock_changes import (
+    CASES,
+    CREATED,
+    FULL,
+    YEARS,
+    ZONES,
+    Case,
+    Walk,
+    changes,
+    load,
+    local,
+    seconds,
+)
 
 GROUPS = 24
 SECOND = 1_000_000

@@ -1,17 +1,17 @@
 """When the runs of a schedule are due, as plain values: a trigger, its zone, bounds and calendar.
 
-`timetable_fields` makes one from the fields of the API, `due_times` says what is due, `describe` says it in words.
+`fields` makes one from the fields of the API, `due_times` says what is due, `describe` says it in words.
 """
 
 from typing import assert_never
 
 import msgspec
 
-from foliot.domain.calendar import Calendar, OnHoliday
-from foliot.domain.cron import Cron
 from foliot.domain.duration import Micros
-from foliot.domain.interval import Every
-from foliot.domain.recurrence import Recurrence
+from foliot.domain.timetable.calendar import Calendar, OnHoliday
+from foliot.domain.timetable.cron import Cron
+from foliot.domain.timetable.interval import Every
+from foliot.domain.timetable.recurrence import Recurrence
 
 Trigger = Cron | Every | Recurrence
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foliot.domain.due_times import (
+from foliot.domain.duration import DAY, HOUR, MINUTE
+from foliot.domain.timetable.due_times import (
     due_times,
     jitter_of,
     next_after,
@@ -16,8 +17,7 @@ from foliot.domain.due_times import (
     tally,
     timetable_walls,
 )
-from foliot.domain.duration import DAY, HOUR, MINUTE
-from tests.domain.timetables import NOW, at, shown, table
+from tests.domain.timetable.timetables import NOW, at, shown, table
 
 TABLES: list[dict[str, Any]] = [
     {"cron": "*/40 8-18 * * 1-5", "timezone": "Europe/Madrid"},

@@ -12,14 +12,14 @@ from typing import assert_never
 
 import msgspec
 
-from foliot.domain.calendar import Calendar, OnOpenDays, daily_on_open_days, is_closed
-from foliot.domain.cron import Cron, DailyTimes, cron_walls
 from foliot.domain.duration import SECOND, Micros
-from foliot.domain.interval import Every, count_beats, next_beat, previous_beat
-from foliot.domain.recurrence import Recurrence, rule_walls
-from foliot.domain.timetable import Timetable
-from foliot.domain.wall_time import HORIZON_DAYS, Walls, count_instants, next_instant, previous_instant
-from foliot.domain.zone import DAY_SECONDS, Day, Stretch, stretches_back_from, stretches_from
+from foliot.domain.timetable.calendar import Calendar, OnOpenDays, daily_on_open_days, is_closed
+from foliot.domain.timetable.cron import Cron, DailyTimes, cron_walls
+from foliot.domain.timetable.interval import Every, count_beats, next_beat, previous_beat
+from foliot.domain.timetable.recurrence import Recurrence, rule_walls
+from foliot.domain.timetable.timetable import Timetable
+from foliot.domain.timetable.wall_time import HORIZON_DAYS, Walls, count_instants, next_instant, previous_instant
+from foliot.domain.timetable.zone import DAY_SECONDS, Day, Stretch, stretches_back_from, stretches_from
 
 COUNT_LIMIT = 10_000
 LATEST: Micros = 1 << 62

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from foliot.domain.errors import BadInput
-from foliot.domain.zone import (
+from foliot.domain.timetable.zone import (
     FIRST_YEAR,
     LAST_YEAR,
     parse_zone,
@@ -15,7 +15,7 @@ from foliot.domain.zone import (
     wall_of,
     zone_names,
 )
-from tests.domain.timetables import at
+from tests.domain.timetable.timetables import at
 
 
 def seconds(text: str) -> int:
