@@ -157,7 +157,9 @@ async def test_a_heartbeat_keeps_the_number_measures_the_clock_and_learns_who_li
 
 
 async def test_a_clock_that_needs_no_measuring_is_left_alone(store: Meddling) -> None:
+    asked = passed(store, "now")
     await measure(store, WallClock())
+    assert not asked.is_set()
 
 
 async def test_a_node_whose_number_went_to_another_is_told_to_end(

@@ -5,7 +5,7 @@ import pytest
 
 from foliot.domain.ids import JobKey
 from foliot.domain.placement import Order
-from foliot.domain.rank import Place
+from foliot.domain.rank import Turn
 from foliot.store.postgres import PostgresStore
 from foliot.store.postgres.listener import CHANNEL
 from foliot.store.postgres.marks import BOTTOM, TOP, Marks
@@ -92,5 +92,5 @@ def test_a_mark_is_not_raised_over_what_was_written_while_the_query_ran() -> Non
     assert marks.look([1]).begin == {1: BOTTOM}
 
 
-def at(rank: int) -> Place:
+def at(rank: int) -> Turn:
     return (rank, JobKey(1))

@@ -11,4 +11,4 @@ def rank(priority: int, due: Micros) -> int:
     return ((9 - priority) << _PRIORITY_SHIFT) | min(max(due, 0), (1 << _PRIORITY_SHIFT) - 1)
 
 
-Place = tuple[int, JobKey]  # (rank, id): the order within a lane
+Turn = tuple[int, JobKey]  # (rank, id): the order within a lane

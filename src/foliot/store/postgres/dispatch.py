@@ -7,7 +7,7 @@ from foliot.domain.duration import Micros
 from foliot.domain.ids import JobKey, WorkerKey
 from foliot.domain.job import Ended, Lease, Ready, Record, Waiting
 from foliot.domain.placement import Order
-from foliot.domain.rank import Place
+from foliot.domain.rank import Turn
 from foliot.domain.states import TIMEOUT_GRACE
 from foliot.store.base import Claimed, Due, Missed
 from foliot.store.postgres.jobs import Jobs
@@ -39,7 +39,7 @@ class Dispatch(Jobs):
         look = self._marks.look(lane_ids)
         rows = await self._connections.read(SQL["heads"], *look.columns(), depth)
         heads: dict[int, list[int]] = {lane_id: [] for lane_id in look.begin}
-        first: dict[int, Place] = {}
+        first: dict[int, Turn] = {}
         for lane_id, rank, key in rows:
             heads[lane_id].append(rank)
             first.setdefault(lane_id, (rank, key))
@@ -67,7 +67,7 @@ class Dispatch(Jobs):
             now,
             TIMEOUT_GRACE,
         )
-        reached: dict[int, Place] = {}
+        reached: dict[int, Turn] = {}
         claimed = []
         for row in rows:
             values = tuple(row)

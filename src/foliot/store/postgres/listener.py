@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from foliot.domain.rank import Place
+from foliot.domain.rank import Turn
 from foliot.store.postgres.connections import LOST, close, connect
 
 CHANNEL: Final = "foliot"
@@ -21,7 +21,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True):
 
     sender: str
     hint: str
-    places: dict[int, Place] | None
+    places: dict[int, Turn] | None
 
     def encode(self) -> str:
         text = msgspec.json.encode(self).decode()
