@@ -18,6 +18,7 @@ from foliot.service import Services
 from foliot.service.wake import Wake
 from foliot.store.base import NodeLease
 from foliot.store.postgres import PostgresStore
+from foliot.store.sqlite import SqliteStore
 from foliot.wire import SubmitBody, to_time
 from tests.service.conftest import World
 from tests.service.meddling import Gate, Meddling
@@ -156,10 +157,17 @@ async def test_a_heartbeat_keeps_the_number_measures_the_clock_and_learns_who_li
     assert last == ids.last
 
 
-async def test_a_clock_that_needs_no_measuring_is_left_alone(store: Meddling) -> None:
-    asked = passed(store, "now")
-    await measure(store, WallClock())
-    assert not asked.is_set()
+class Unasked(SqliteStore):
+    """One whose clock nobody may ask."""
+
+    async def now(self) -> int:
+        raise AssertionError("the store was asked for its time")
+
+
+async def test_a_clock_that_needs_no_measuring_is_left_alone() -> None:
+    await measure(Unasked(":memory:"), WallClock())
+    with pytest.raises(AssertionError, match="asked for its time"):
+        await measure(Unasked(":memory:"), OffsetClock())
 
 
 async def test_a_node_whose_number_went_to_another_is_told_to_end(
