@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,11 @@ FOLIOT = [sys.executable, "-m", "foliot"]
 def clean_environment(**more: str) -> dict[str, str]:
     """This process's environment without what would lead a command elsewhere."""
     return {name: value for name, value in os.environ.items() if not name.startswith("FOLIOT_")} | more
+
+
+def heed_ctrl_c() -> None:
+    """For a child: a suite that was started in the background ignores Ctrl-C, and what it starts would too."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +61,7 @@ class ServedNode:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            preexec_fn=heed_ctrl_c,
         )
 
 

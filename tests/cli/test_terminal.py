@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from click.testing import Result
 
-from tests.cli.conftest import FOLIOT, ServedNode
+from tests.cli.conftest import FOLIOT, ServedNode, heed_ctrl_c
 
 
 class Terminal:
@@ -46,7 +46,13 @@ def terminal(node: ServedNode, *words: str, columns: int = 80) -> Iterator[Termi
         for name in ("NO_COLOR", "COLUMNS", "LINES"):
             environment.pop(name, None)
         process = subprocess.Popen(
-            [*FOLIOT, *words], cwd=node.directory, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
+            [*FOLIOT, *words],
+            cwd=node.directory,
+            env=environment,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            preexec_fn=heed_ctrl_c,
         )
     finally:
         os.close(theirs)
