@@ -36,6 +36,9 @@ class Terminal:
             self.seen += data.decode("utf-8", "replace")
         return self.seen
 
+    def write(self, text: str) -> None:
+        os.write(self._descriptor, text.encode())
+
 
 @contextmanager
 def terminal(node: ServedNode, *words: str, columns: int = 80) -> Iterator[Terminal]:
@@ -94,6 +97,6 @@ def test_a_change_of_many_is_asked_for(node: ServedNode, foliot: Callable[..., R
     foliot("submit", "none", "--queue", "asked")
     with terminal(node, "jobs", "cancel", "--queue", "asked") as screen:
         assert "cancel 1 job? [y/N]" in screen.read_until("[y/N]")
-        os.write(screen._descriptor, b"y\n")
+        screen.write("y\n")
         assert "1 of 1 job changed" in screen.read_until(None)
         assert screen.process.wait() == 0

@@ -140,7 +140,7 @@ def test_every_make_target_of_a_page_is_there(page: Path) -> None:
 
 def test_the_benchmarks_options_are_those_of_the_how_to() -> None:
     lines = pages.bench_options(pages.ROOT / "docs" / "how-to" / "measure.md")
-    assert len(lines) == 3
+    assert len(lines) == 4
     for words in lines:
         bench.__main__.parse(words)
 

@@ -143,7 +143,7 @@ async def test_a_heartbeat_keeps_the_number_measures_the_clock_and_learns_who_li
     clock, peers, ids = OffsetClock(), Peers(lease.number), IdMaker(node=lease.number)
     clock.set(0, asked=monotonic(), answered=monotonic())
     last = ids.one(now)
-    beat = Heartbeat(store, clock, ids, peers, lease)
+    beat = Heartbeat(store, clock, Wake(), ids, peers, lease)
     done = passed(store, "beat_node")
     run(beat)
     await done.wait()
@@ -196,7 +196,7 @@ async def test_a_node_whose_number_went_to_another_is_told_to_end(
 
 
 def _heartbeat(store: PostgresStore, lease: NodeLease) -> Heartbeat:
-    return Heartbeat(store, OffsetClock(), IdMaker(node=lease.number), Peers(lease.number), lease)
+    return Heartbeat(store, OffsetClock(), Wake(), IdMaker(node=lease.number), Peers(lease.number), lease)
 
 
 class Ahead:

@@ -10,10 +10,11 @@ from foliot.domain import events
 from foliot.domain.duration import SECOND, Micros
 from foliot.domain.errors import Unavailable
 from foliot.domain.job import Job, Ready
+from foliot.node import look_ahead as look_ahead_module
 from foliot.node import running as running_module
-from foliot.node import timekeeper as timekeeper_module
+from foliot.node.look_ahead import COURTESY, LATER, LONGEST_SLEEP
 from foliot.node.peers import Peers
-from foliot.node.timekeeper import COURTESY, LATER, LONGEST_SLEEP, Timekeeper
+from foliot.node.timekeeper import Timekeeper
 from foliot.service.wake import Wake
 from tests.service.meddling import Gate, Meddling, failing
 from tests.store.builders import Scene
@@ -94,7 +95,7 @@ async def test_a_job_of_another_node_wakes_it(clockwork: Clockwork) -> None:
 async def test_a_job_beyond_the_look_ahead_is_looked_for_in_time(
     clockwork: Clockwork, named: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timekeeper_module, "LOOK_AHEAD", SOON)
+    monkeypatch.setattr(look_ahead_module, "LOOK_AHEAD", SOON)
     await clockwork.start()
     job = await clockwork.job(3 * SOON)
     clockwork.wake.due(job.due, job.id if named else None)
@@ -105,7 +106,7 @@ async def test_a_job_beyond_the_look_ahead_is_looked_for_in_time(
 async def test_a_far_job_that_it_found_is_ready_in_time_without_any_hint(
     clockwork: Clockwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timekeeper_module, "LOOK_AHEAD", SOON)
+    monkeypatch.setattr(look_ahead_module, "LOOK_AHEAD", SOON)
     job = await clockwork.job(3 * SOON)
     await clockwork.start()
     await clockwork.becomes_ready(job)
@@ -116,7 +117,7 @@ async def test_a_far_job_that_it_found_is_ready_in_time_without_any_hint(
 async def test_a_job_that_comes_during_a_look_is_not_overlooked(
     clockwork: Clockwork, named: bool, due: Micros, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timekeeper_module, "LOOK_AHEAD", SOON)
+    monkeypatch.setattr(look_ahead_module, "LOOK_AHEAD", SOON)
     gate = Gate()
     clockwork.store.after("peek_due", gate)
     clockwork.keeper.start()
@@ -131,7 +132,7 @@ async def test_a_job_put_off_within_the_look_ahead_is_moved_at_its_new_time(
     clockwork: Clockwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What could not be moved at the old time is looked for again, long before the next look."""
-    monkeypatch.setattr(timekeeper_module, "LOOK_AHEAD", 3600 * SECOND)
+    monkeypatch.setattr(look_ahead_module, "LOOK_AHEAD", 3600 * SECOND)
     job = await clockwork.job(SOON)
     await clockwork.start()
     later = job.due + 2 * SOON
@@ -154,8 +155,8 @@ async def test_a_job_brought_forward_is_moved_at_its_new_time_and_once(clockwork
 async def test_more_than_a_look_takes_is_found_by_the_next(
     clockwork: Clockwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timekeeper_module, "PEEK", 3)
-    monkeypatch.setattr(timekeeper_module, "CHUNK", 2)
+    monkeypatch.setattr(look_ahead_module, "PEEK", 3)
+    monkeypatch.setattr(look_ahead_module, "FIRST_CHUNK", 2)
     at_once = [await clockwork.job(SOON, job_type=f"type-{n}") for n in range(7)]
     later = [await clockwork.job(2 * SOON + n) for n in range(4)]
     await clockwork.start()

@@ -7,10 +7,10 @@ import pytest
 from msgspec import Raw
 
 from foliot import AsyncClient, Client, Foliot
-from foliot.sdk.async_client import _next_cursor
 from foliot.sdk.failures import BadInput, Conflict, NotFound, Stale, refusal
 from foliot.sdk.log_stream import events
 from foliot.sdk.loop_thread import LoopThread, Steps
+from foliot.sdk.requester import _next_cursor
 from foliot.wire import CalendarBody, FilterBody, PreviewBody, SubmitBody, UpdateBody
 from tests.sdk.served_node import KEY, ServedNode
 
@@ -126,7 +126,7 @@ def test_nodes_workers_and_figures_are_read(client: Client) -> None:
 
 
 def test_a_blocking_client_has_the_names_of_the_other(client: Client) -> None:
-    written = {name for name in vars(AsyncClient) if not name.startswith("_")} - {"transport", "headers"}
+    written = {name for name in dir(AsyncClient) if not name.startswith("_")} - {"transport", "headers"}
     assert written <= set(dir(client))
     assert client.get.__doc__ == AsyncClient.get.__doc__
 

@@ -51,7 +51,7 @@ def test_the_tutorial_does_the_same_on_a_node(
 
 def test_the_reference_names_every_public_name_option_and_call() -> None:
     page = (DOCS / "reference" / "sdk.md").read_text()
-    calls = {name for name in vars(AsyncClient) if not name.startswith("_")} - {"transport", "headers"}
+    calls = {name for name in dir(AsyncClient) if not name.startswith("_")} - {"transport", "headers"}
     missing = [name for name in {*foliot.__all__, *OPTION_NAMES, *calls} if not re.search(rf"\b{name}\b", page)]
     assert missing == []
 

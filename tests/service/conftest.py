@@ -18,10 +18,11 @@ from tests.service.meddling import Meddling
 
 
 class ManualClock:
-    """Stands still unless moved. It starts a minute behind the store's own clock, which decides what is due."""
+    """Stands still unless moved. It starts a minute behind the store's own clock, which decides what is due, unless
+    told otherwise."""
 
-    def __init__(self) -> None:
-        self.time = wall() - 60 * SECOND
+    def __init__(self, time: int | None = None) -> None:
+        self.time = wall() - 60 * SECOND if time is None else time
 
     def now(self) -> int:
         return self.time
@@ -33,9 +34,11 @@ class ManualClock:
 class World:
     """A node's services and short words for what tests do with them."""
 
-    def __init__(self, store: Meddling, *, lease: float = 30, heartbeat: float = 10) -> None:
+    def __init__(
+        self, store: Meddling, *, clock: ManualClock | None = None, lease: float = 30, heartbeat: float = 10
+    ) -> None:
         self.store = store
-        self.clock = ManualClock()
+        self.clock = clock or ManualClock()
         self.wake = Wake()
         self.ids = IdMaker(node=1)
         self.services = Services(

@@ -5,6 +5,7 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from foliot.clock import Clock
 from foliot.store.sqlite import SqliteStore
 
 Step = Callable[[], Awaitable[object]]
@@ -26,8 +27,8 @@ class Meddling(SqliteStore):
     """The real store, in which something else happens before or after calls that a test names: another change, an
     error, a wait. Each step is for one call; what a step itself asks of the store goes straight through."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
+    def __init__(self, path: str, *, clock: Clock | None = None) -> None:
+        super().__init__(path, clock=clock)
         self._before: dict[str, deque[Step]] = defaultdict(deque)
         self._after: dict[str, deque[Step]] = defaultdict(deque)
         self._meddles = False
@@ -80,8 +81,13 @@ for _name in (
     "notify",
     "occupied_lanes",
     "peek_due",
+    "peek_schedules",
     "release_node",
+    "remove_schedule",
     "save",
+    "save_schedules",
+    "schedule",
+    "standings",
 ):
     setattr(Meddling, _name, _meddled(_name))
 

@@ -160,7 +160,7 @@ async def test_a_report_that_loses_again_and_again_is_not_given_up(
         record = await world.record(job_id)
         change = transition(record.row, e.Cancel(), world.clock.now(), retry=record.job.retry)
         assert not isinstance(change, Refusal)
-        assert await world.store.save([change], world.clock.now()) == {job_key(job_id)}
+        assert (await world.store.save([change], world.clock.now())).done == {job_key(job_id)}
 
     world.store.before("save", *[touch] * 3)
     assert (await world.report(worker, job, "retriable_failure")).rejected == []

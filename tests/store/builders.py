@@ -1,16 +1,22 @@
 """What store tests are made of: a scene on a store, with jobs, workers and claims in few words."""
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
+
+import msgspec
 
 from foliot.domain import events, states
 from foliot.domain.changes import Change, Refusal
 from foliot.domain.duration import MINUTE, SECOND, Micros
-from foliot.domain.ids import IdMaker, JobKey, WorkerKey, show
+from foliot.domain.ids import IdMaker, JobKey, ScheduleKey, WorkerKey, show
 from foliot.domain.job import NAMESPACE, Job, Lane, Lease, Ready, Record, State, Waiting
 from foliot.domain.placement import Order
+from foliot.domain.schedule import Plan, Run, Schedule, Standing, Verdict, run_name
+from foliot.domain.timetable.interval import Every
+from foliot.domain.timetable.timetable import Timetable
 from foliot.domain.worker import Worker
-from foliot.store.base import Accepted, Claimed, Clash, Fenced, LogLine, NewJob, Store, Submission
+from foliot.store.base import Accepted, Claimed, Clash, Fenced, LogLine, NewJob, Step, Store, Submission
 
 
 def shown(job: Job) -> str:
@@ -88,12 +94,16 @@ class Scene:
     async def row(self, key: JobKey) -> Waiting | Ready | Lease | Any:
         return (await self.record(key)).row
 
+    async def save(self, changes: Sequence[Change]) -> set[JobKey]:
+        """The jobs whose change took effect."""
+        return (await self.store.save(changes, self.now)).done
+
     async def happen(self, key: JobKey, event: events.Event) -> Record:
         """Load, decide, save: the event must take effect. The record after it."""
         record = await self.record(key)
         change = states.transition(record.row, event, self.now, retry=record.job.retry)
         assert not isinstance(change, Refusal), change
-        assert await self.store.save([change], self.now) == {key}
+        assert await self.save([change]) == {key}
         return await self.record(key)
 
     async def ended(self, state: State = State.COMPLETED, **fields: Any) -> Record:
@@ -113,6 +123,55 @@ class Scene:
         change = states.transition(record.row, event, self.now, retry=record.job.retry)
         assert not isinstance(change, Refusal), change
         return change
+
+    def schedule(self, name: str = "nightly", **fields: Any) -> Schedule:
+        """A schedule that is due every minute, next in one minute; not yet in the store."""
+        every = Every(interval=MINUTE, anchor=self.now, runs_at_anchor=False)
+        defaults: dict[str, Any] = {
+            "id": ScheduleKey(self.new_id()),
+            "namespace": NAMESPACE,
+            "definition": '{"every":60}',
+            "plan": Plan(timetable=Timetable(trigger=every)),
+            "owner": "ann",
+            "created": self.now,
+            "changed": self.now,
+            "next_due": self.now + MINUTE,
+        }
+        return Schedule(**(defaults | {"name": name} | fields))
+
+    async def scheduled(self, name: str = "nightly", **fields: Any) -> Schedule:
+        """A schedule in the store."""
+        schedule = self.schedule(name, **fields)
+        assert await self.store.save_schedules([Step(schedule=schedule)]) == {schedule.id}
+        return schedule
+
+    def run(self, due: Micros, verdict: Verdict | None = Verdict.RAN, **fields: Any) -> Run:
+        """A row of the ledger: one due time."""
+        defaults = {"until": due, "promised": verdict or Verdict.RAN, "decided": self.now}
+        return Run(**(defaults | {"due": due, "verdict": verdict} | fields))
+
+    async def run_job(self, schedule: Schedule, due: Micros, **fields: Any) -> NewJob:
+        """The job of a due time."""
+        named = {"name": run_name(schedule.name, due), "schedule_id": schedule.name}
+        job = await self.job(namespace=schedule.namespace, **({"due": due} | named | fields))
+        return NewJob(job=job, row=states.submit(job, self.now), body_hash=b"run")
+
+    async def step(self, schedule: Schedule, *runs: Run, jobs: Sequence[NewJob] = (), **changes: Any) -> Schedule:
+        """The schedule after one more step, which must take effect."""
+        changed = msgspec.structs.replace(schedule, version=schedule.version + 1, **changes)
+        assert await self.store.save_schedules([Step(schedule=changed, runs=runs, jobs=jobs)]) == {schedule.id}
+        return changed
+
+    async def fire(
+        self, schedule: Schedule, *dues: Micros, verdict: Verdict = Verdict.RAN, **fields: Any
+    ) -> tuple[Schedule, list[Job]]:
+        """The schedule and its new runs, one for each due time."""
+        new = [await self.run_job(schedule, due, **fields) for due in dues]
+        changed = await self.step(schedule, *(self.run(due, verdict) for due in dues), jobs=new)
+        return changed, [one.job for one in new]
+
+    async def standing(self, schedule: Schedule) -> Standing:
+        return (await self.store.standings([schedule.id]))[schedule.id]
 
     def line(self, lease: Lease, message: str = "hello", *, level: int = 20, nonce: int | None = None) -> Fenced:
         line = LogLine(

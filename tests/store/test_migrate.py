@@ -12,8 +12,9 @@ KNOWN = [Migration(number=number, name=f"step{number}", sql="select 1") for numb
 def test_a_dialect_has_its_steps_in_order(dialect: str) -> None:
     known = migrations(dialect)
     assert [migration.number for migration in known] == list(range(1, len(known) + 1))
-    assert known[0].name == "core"
+    assert [migration.name for migration in known] == ["core", "schedules"]
     assert "leases" in known[0].sql
+    assert "ledger" in known[1].sql
 
 
 def test_steps_not_taken_are_pending() -> None:

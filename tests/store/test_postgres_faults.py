@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 
 from foliot.domain import events
@@ -13,7 +14,7 @@ from foliot.domain.ids import JobKey
 from foliot.domain.job import AttemptStatus, Ended, Ready, State
 from foliot.domain.placement import Order
 from foliot.domain.states import transition
-from foliot.store.base import Accepted
+from foliot.store.base import Accepted, Step
 from foliot.store.postgres import PostgresStore
 from tests import fault_proxy
 from tests.fault_proxy import FaultProxy, Match
@@ -117,9 +118,24 @@ async def test_the_fate_of_a_report_whose_answer_was_lost_is_told_by_its_outcome
     with pytest.raises(Unavailable) as lost:
         await scene.store.save([end], scene.now)
     assert lost.value.fate_unknown
-    assert await scene.store.save([end], scene.now) == set()
+    assert await scene.save([end]) == set()
     outcomes = await scene.store.outcomes([(lease.id, lease.nonce)])
     assert outcomes == {(lease.id, lease.nonce): AttemptStatus.SUCCESS}
+
+
+async def test_a_firing_whose_answer_was_lost_is_not_done_again(scene: Scene, proxy: FaultProxy) -> None:
+    schedule = await scene.scheduled()
+    new = await scene.run_job(schedule, scene.now)
+    changed = msgspec.structs.replace(schedule, version=2)
+    step = Step(schedule=changed, runs=[scene.run(scene.now)], jobs=[new])
+    proxy.lose_answer(fault_proxy.commit)
+    with pytest.raises(Unavailable) as lost:
+        await scene.store.save_schedules([step])
+    assert lost.value.fate_unknown
+    assert await scene.store.save_schedules([step]) == set()
+    standing = await scene.standing(schedule)
+    assert (standing.schedule, standing.under_way) == (changed, (new.job.id,))
+    assert isinstance(await scene.row(new.job.id), Ready)
 
 
 async def test_a_read_survives_the_loss_of_its_connection(scene: Scene, proxy: FaultProxy) -> None:

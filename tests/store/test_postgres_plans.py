@@ -14,8 +14,9 @@ import pytest
 from foliot.domain import events
 from foliot.domain.changes import Held
 from foliot.domain.duration import DAY, HOUR, SECOND
-from foliot.domain.ids import JobKey
+from foliot.domain.ids import JobKey, ScheduleKey
 from foliot.domain.job import AttemptStatus, State
+from foliot.domain.schedule import STANDING_LIMIT, WITH_JOB
 from foliot.domain.states import TIMEOUT_GRACE, transition
 from foliot.store.postgres import PostgresStore
 from foliot.store.postgres.connections import connect
@@ -44,6 +45,7 @@ class Filled:
         self.leased: list[JobKey] = []
         self.nonce = 0
         self.ended: list[JobKey] = []
+        self.schedules: list[ScheduleKey] = []
 
     async def fill(self) -> None:
         scene = self.scene
@@ -61,7 +63,7 @@ class Filled:
             )
             for number, c in enumerate(done)
         ]
-        await scene.store.save(ends, scene.now)  # type: ignore[arg-type]
+        await scene.save(ends)  # type: ignore[arg-type]
         later = [await scene.job(due=scene.now + n * SECOND, deadline=scene.now + HOUR + n) for n in range(1, ROWS)]
         due = await scene.jobs(ASKED)
         await scene.insert(scene.submission(*later), scene.submission(*due, parents=1))
@@ -71,6 +73,39 @@ class Filled:
         self.ready = [job.id for job in jobs[2 * ROWS :]][:ASKED]
         self.leased = [c.lease.id for c in held][:ASKED]
         self.ended = [c.lease.id for c in done][:ASKED]
+        await self._fill_schedules()
+
+    async def _fill_schedules(self) -> None:
+        """Each with a past of three rows, one run under way and two due times that wait; what is leased are runs."""
+        first = self.scene.new_id()
+        self.schedules = [ScheduleKey(first + number) for number in range(ASKED)]
+        await self.connection.execute(
+            "insert into schedules (id, namespace, name, definition, plan, owner, created, changed, paused, next_due, "
+            "runs, backfill_limit, version, edition) "
+            "select id, 'default', 's' || id, '{}', '{}', '', 0, 0, false, $2 + id - $1, 0, 0, 1, 1 "
+            "from generate_series($1::bigint, $1 + $3 - 1) as g (id)",
+            first,
+            self.scene.now,
+            ROWS,
+        )
+        await self.connection.execute(
+            "insert into ledger (schedule, due, until, count, exact, verdict, promised, decided) "
+            "select id, due, due, 1, true, case when due < 3 then 1 end, 1, due "
+            "from generate_series($1::bigint, $1 + $2 - 1) as g (id), generate_series(0, 4) as d (due)",
+            first,
+            ROWS,
+        )
+        await self.connection.execute(
+            "insert into open_runs (id, schedule, backfill) "
+            "select id, id, false from generate_series($1::bigint, $1 + $2 - 1) as g (id)",
+            first,
+            ROWS,
+        )
+        await self.connection.execute(
+            "insert into open_runs (id, schedule, backfill) select id, $1, true from unnest($2::bigint[]) as l (id)",
+            first + ROWS,
+            self.leased,
+        )
 
     async def explain(self, query: str, *arguments: object) -> Plan:
         """Run it for its plan and take it back."""
@@ -117,6 +152,11 @@ def visited(step: Plan) -> float:
     return float((step["Actual Rows"] + removed) * step["Actual Loops"])
 
 
+def ways(plan: Plan, table: str) -> set[str]:
+    """The indexes by which a table was looked into."""
+    return {step.get("Index Name", "") for step in steps(plan) if step.get("Relation Name") == table} - {""}
+
+
 def check(plan: Plan, *, bound: int = BOUND, day: str | None = None) -> None:
     for step in steps(plan):
         table = step.get("Relation Name", "")
@@ -132,10 +172,8 @@ async def filled(request: pytest.FixtureRequest, database_url: str) -> AsyncIter
     store = PostgresStore(database_url)
     await store.open()
     connection = await connect(database_url)
-    for table in ("waiting", "ready", "leases", "history", "jobs", "attempts"):
-        await connection.execute(
-            f"alter table {table} set (autovacuum_enabled = off)" if table in NARROW else "select 1"
-        )
+    for table in NARROW:
+        await connection.execute(f"alter table {table} set (autovacuum_enabled = off)")
     filled = Filled(Scene(store, await store.now()), connection)
     if request.param == "statistics of empty tables":
         # Tables that had rows and have none now: their pages are there, their rows are not.
@@ -152,7 +190,7 @@ async def filled(request: pytest.FixtureRequest, database_url: str) -> AsyncIter
     await store.close()
 
 
-NARROW = ("waiting", "ready", "leases")
+NARROW = ("waiting", "ready", "leases", "schedules", "ledger", "open_runs")
 NOTHING = [None] * ASKED
 
 
@@ -191,7 +229,8 @@ async def test_changes_look_only_at_the_rows_they_name(filled: Filled) -> None:
     nonces = [filled.nonce] * ASKED
     ends = (NOTHING, nonces, states, NOTHING, times, statuses, NOTHING, NOTHING, NOTHING, NOTHING)
     end = await filled.explain("end_leases", filled.leased, *ends)
-    assert end["Actual Rows"] == ASKED
+    assert end["Actual Rows"] == 2 * ASKED  # the jobs, and the schedules of which they were runs
+    assert ways(end, "open_runs") == {"open_runs_pkey"}
     check(end, day=day)
     versions = [1] * ASKED
     for query, keys in (("end_waiting", filled.waiting), ("end_ready", filled.ready)):
@@ -207,6 +246,51 @@ async def test_changes_look_only_at_the_rows_they_name(filled: Filled) -> None:
         plan = await filled.explain(query, keys, [version] * ASKED, NOTHING)
         assert plan["Actual Rows"] == ASKED
         check(plan, day=day)
+
+
+async def test_schedules_are_found_by_their_next_moment_and_by_key(filled: Filled) -> None:
+    now, keys = filled.scene.now, filled.schedules
+    for query, arguments, found in (
+        ("peek_schedules", (now + HOUR, ASKED, STANDING_LIMIT), ASKED),
+        ("peek_schedules", (now - HOUR, ASKED, STANDING_LIMIT), 1),
+        ("standings", (keys, STANDING_LIMIT), ASKED),
+        ("waiting_schedules", (ASKED, 0), ASKED),
+        ("list_schedules", ("default", HUGE, ASKED), ASKED),
+        ("schedule", ("default", f"s{keys[0]}"), 1),
+        ("runs", (keys[0], HUGE, ASKED), 5),
+        ("settled_dues", (keys[0], 0, now, list(WITH_JOB)), 5),
+        ("remove_schedule", (keys[0], 1), 1),
+        ("forget_ledger", (3, ASKED), ASKED),
+    ):
+        plan = await filled.explain(query, *arguments)
+        assert plan["Actual Rows"] == found, query
+        check(plan)
+        if query in {"standings", "waiting_schedules"}:
+            assert ways(plan, "schedules") == {"schedules_pkey"}
+
+
+async def test_a_firing_looks_only_at_the_rows_it_names(filled: Filled) -> None:
+    keys, zeros, words = filled.schedules, [0] * ASKED, ["w"] * ASKED
+    named = (keys, words, [f"s{key}" for key in keys], words, words, words)
+    state = (zeros, zeros, [False] * ASKED, NOTHING, zeros, zeros)
+    changed = await filled.explain("change_schedules", *named, *state, [2] * ASKED, zeros, zeros)
+    assert changed["Actual Rows"] == ASKED
+    assert ways(changed, "schedules") == {"schedules_pkey"}
+    check(changed)
+    new_names = [f"new{key}" for key in keys]
+    new_keys = [key + ROWS for key in keys]
+    made = await filled.explain(
+        "change_schedules", new_keys, words, new_names, words, words, words, *state, [1] * ASKED, zeros, zeros
+    )
+    assert made["Actual Rows"] == ASKED
+    check(made)
+    ones, true = [1] * ASKED, [True] * ASKED
+    runs = (keys, [3] * ASKED, [3] * ASKED, ones, true, ones, ones, NOTHING, zeros)
+    check(await filled.explain("note_runs", *runs, list(WITH_JOB)))
+    opened = await filled.explain("open_runs", words, new_names, new_keys, words, keys, true)
+    assert opened["Actual Rows"] == ASKED
+    check(opened)
+    check(await filled.explain("reopen_runs", filled.ended), day=Day.at(filled.scene.now).suffix)
 
 
 async def test_look_ups_go_by_key_and_only_into_their_day(filled: Filled) -> None:

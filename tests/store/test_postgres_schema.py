@@ -14,6 +14,7 @@ from foliot.domain.job import Ended, Lease
 from foliot.store.migrate import migrations
 from foliot.store.postgres import PostgresStore, migrate
 from foliot.store.postgres.days import AHEAD, Day
+from foliot.store.postgres.part import SQL
 from tests.store.builders import Scene
 
 Connection = asyncpg.Connection
@@ -70,6 +71,29 @@ async def test_a_migration_that_fails_leaves_nothing_behind(database_url: str, s
     await sql.execute("drop table lanes")
     await migrate(database_url)
     assert await sql.fetchval("select to_regclass('jobs')") is not None
+
+
+async def test_a_database_from_before_schedules_is_brought_up_to_date_with_its_jobs(
+    database_url: str, sql: Connection
+) -> None:
+    first = migrations("postgres")[0]
+    await sql.execute(first.sql)
+    await sql.execute(SQL["create_schema_version"])
+    await sql.execute("insert into schema_version values ($1, $2, 0)", first.number, first.name)
+    store = PostgresStore(database_url)
+    scene = Scene(store, await store.now())
+    waiting = await scene.submitted(due=scene.later(3600), name="mine")
+    ready = await scene.submitted(queue="ready")
+    lease = await scene.running()
+    await store.open()
+    assert [row[0] for row in await sql.fetch("select number from schema_version order by 1")] == [1, 2]
+    for job in (waiting, ready):
+        assert (await scene.record(job.id)).job == job
+    saved = await store.save([scene.decide(await scene.record(lease.id), events.Succeed())], scene.now)
+    assert (saved.done, saved.freed) == ({lease.id}, set())
+    schedule, (run,) = await scene.fire(await scene.scheduled(), scene.now)
+    assert (await scene.standing(schedule)).under_way == (run.id,)
+    await store.close()
 
 
 async def test_days_are_prepared_once_from_many_nodes(store: PostgresStore, sql: Connection) -> None:

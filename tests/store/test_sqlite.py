@@ -9,18 +9,21 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from foliot.clock import Clock
 from foliot.domain import events
 from foliot.domain.changes import End, Held, Mark
-from foliot.domain.duration import DAY
+from foliot.domain.duration import DAY, SECOND
 from foliot.domain.errors import SchemaMismatch, StoreFull, Unavailable, Unstorable
 from foliot.domain.ids import JobKey
 from foliot.domain.job import Ended, State
 from foliot.domain.placement import Order
 from foliot.domain.retry import Retry
 from foliot.domain.states import transition
-from foliot.store.base import Filter
+from foliot.store.base import Filter, Step
+from foliot.store.migrate import migrations
 from foliot.store.sqlite import SqliteStore
 from foliot.store.sqlite.batch import SIZES, _nullable
 from foliot.store.sqlite.connection import SQL, connect, migrate
@@ -35,8 +38,8 @@ def path(folder: Path) -> str:
 
 
 @contextlib.asynccontextmanager
-async def opened(path: str) -> AsyncIterator[Scene]:
-    store = SqliteStore(path)
+async def opened(path: str, clock: Clock | None = None) -> AsyncIterator[Scene]:
+    store = SqliteStore(path, clock=clock)
     await store.open()
     try:
         yield Scene(store, await store.now())
@@ -243,7 +246,7 @@ async def test_a_batch_of_any_size_lives_its_life_whole(path: str, count: int) -
         claimed = await scene.claim(await scene.worker(), jobs[0], count)
         assert [one.job for one in claimed] == jobs
         ends = [scene.decide(await scene.record(one.job.id), events.Succeed(result=one.job.owner)) for one in claimed]
-        assert await scene.store.save(ends, scene.now) == {job.id for job in jobs}
+        assert await scene.save(ends) == {job.id for job in jobs}
         records = await scene.store.load([job.id for job in jobs])
         assert [record.job for record in records.values()] == jobs
         assert [record.row.result for record in records.values() if isinstance(record.row, Ended)] == [
@@ -259,7 +262,7 @@ async def test_of_many_ends_those_with_an_old_token_lose_and_are_not_counted(pat
         held = [Held(id=one.lease.id, nonce=one.lease.nonce + index % 2) for index, one in enumerate(claimed)]
         ends = [transition(one, events.Succeed(), scene.now, retry=Retry()) for one in held]
         won = {job.id for job in jobs[::2]}
-        assert await scene.store.save([end for end in ends if isinstance(end, End)], scene.now) == won
+        assert await scene.save([end for end in ends if isinstance(end, End)]) == won
         counts = await scene.store.counts("default")
         assert (counts["completed"], counts["running"], counts["queued"]) == (50, 50, 0)
 
@@ -281,14 +284,102 @@ async def test_many_jobs_take_as_few_statements_as_few_do(path: str) -> None:
             claimed = await scene.claim(worker, made[0], jobs)
             held = [Held(id=one.lease.id, nonce=one.lease.nonce) for one in claimed]
             marks = [Mark(id=one.id, nonce=one.nonce, progress="{}") for one in held]
-            await scene.store.save(marks, scene.now)
+            await scene.save(marks)
             records = await scene.store.load([job.id for job in made])
             ends = [scene.decide(record, events.Succeed()) for record in records.values()]
-            assert len(await scene.store.save(ends, scene.now)) == jobs
+            assert len(await scene.save(ends)) == jobs
             return statements
 
         await scene.store._write(lambda connection: connection.set_trace_callback(count))
         assert await life(500) == await life(2) < 40
+
+
+async def test_many_schedules_fire_and_end_in_as_few_statements_as_few_do(path: str) -> None:
+    async with opened(path) as scene:
+        assert isinstance(scene.store, SqliteStore)
+        worker, statements = await scene.worker(), 0
+
+        def count(_: str) -> None:
+            nonlocal statements
+            statements += 1
+
+        async def life(number: int, turn: str) -> int:
+            nonlocal statements
+            schedules = [await scene.scheduled(f"{turn} {n}") for n in range(number)]
+            new = [await scene.run_job(schedule, scene.now) for schedule in schedules]
+            steps = [
+                Step(
+                    schedule=msgspec.structs.replace(schedule, version=2),
+                    runs=[scene.run(scene.now), scene.run(scene.later(1), None)],
+                    jobs=[job],
+                )
+                for schedule, job in zip(schedules, new, strict=True)
+            ]
+            statements = 0
+            assert len(await scene.store.save_schedules(steps)) == number
+            claimed = await scene.claim(worker, new[0].job, number)
+            held = [Held(id=one.lease.id, nonce=one.lease.nonce) for one in claimed]
+            ends = [transition(one, events.Succeed(), scene.now, retry=Retry()) for one in held]
+            saved = await scene.store.save([end for end in ends if isinstance(end, End)], scene.now)
+            assert saved.freed == {schedule.id for schedule in schedules}
+            return statements
+
+        await scene.store._write(lambda connection: connection.set_trace_callback(count))
+        assert await life(250, "many") == await life(2, "few") < 40
+
+
+class SetClock:
+    """Goes on only when told to."""
+
+    def __init__(self, time: int) -> None:
+        self.time = time
+
+    def now(self) -> int:
+        return self.time
+
+
+async def test_the_stores_clock_is_the_one_it_was_given(path: str) -> None:
+    clock = SetClock(1_600_000_000 * SECOND)
+    async with opened(path, clock) as scene:
+        assert scene.now == clock.time
+        job = await scene.submitted(due=scene.later(60))
+        schedule = await scene.scheduled()
+        step = Step(schedule=msgspec.structs.replace(schedule, version=2), not_before=scene.later(60))
+        assert await scene.store.admit([job.id]) == []
+        assert await scene.store.save_schedules([step]) == set()
+        clock.time = scene.later(60)
+        assert await scene.store.now() == clock.time
+        assert await scene.store.admit([job.id]) == [(job.id, job.lane_id)]
+        assert await scene.store.save_schedules([step]) == {schedule.id}
+
+
+async def test_a_database_of_the_first_schema_with_jobs_in_it_is_brought_up_to_date(path: str) -> None:
+    async with opened(path) as scene:
+        queued = await scene.submitted(name="mine", schedule_id="nightly")
+        ended = await scene.ended(State.FAILED, job_type="other", schedule_id="nightly")
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        for table in ("schedules", "ledger", "open_runs"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("DELETE FROM schema_version WHERE number > 1")
+        schema = _schema(connection)
+    assert schema == _first_schema()
+    async with opened(path) as scene:
+        assert (await scene.record(queued.id)).job == queued
+        assert await scene.record(ended.job.id) == ended
+        schedule, (job,) = await scene.fire(await scene.scheduled(), scene.now, job_type="run")
+        await scene.happen(ended.job.id, events.Redrive(job=ended.job))
+        assert (await scene.standing(schedule)).under_way == (ended.job.id, job.id)
+
+
+def _schema(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    return connection.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
+
+
+def _first_schema() -> list[tuple[str, str]]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(SQL["make_schema_version"])
+        connection.executescript(migrations("sqlite")[0].sql)
+        return _schema(connection)
 
 
 async def test_long_payloads_are_claimed_and_loaded_whole_beside_short_ones(path: str) -> None:
@@ -355,6 +446,22 @@ HOT = {
     "leases_to_stop": (1,),
     "list_of_schedule": (1, 1, "s"),
     "list_not_completed": (1, 1, 6),
+    "schedule_versions": ("[]",),
+    "schedule_named": ("default", "n"),
+    "schedules_of": ("[]", 1),
+    "list_schedules": ("default", 1, 1),
+    "schedules_due": (1, 1),
+    "next_schedule": (),
+    "standings_of": ("[]", 1),
+    "runs_of": (1, 1, 1),
+    "settled_dues": (1, 1, 1),
+    "due_by_minute": ("default", 1, 1),
+    "remove_waiting": (1,),
+    "remove_open_runs": (1,),
+    "schedules_of_runs": ("[]",),
+    "close_runs": ("[]",),
+    "reopen_runs": ("[]",),
+    "forget_ledger": (1, 1),
     "delete_ready": ("[]",),
     "ended_leases": ("[]",),
     "end_leases": (1,) * 11,

@@ -76,6 +76,10 @@ class Call(Generic[BodyType, QueryType]):
         return self.names["job_id"]
 
     @property
+    def schedule_id(self) -> str:
+        return self.names["schedule_id"]
+
+    @property
     def worker_id(self) -> str:
         return self.names["worker_id"]
 

@@ -29,6 +29,10 @@ async def read_stats(call: Call[None, None]) -> Answer:
     return Answer(await call.services.query.stats(call.caller))
 
 
+async def read_forecast(call: Call[None, None]) -> Answer:
+    return Answer(await call.services.forecasts.next_day(call.caller))
+
+
 async def openapi_document(call: Call[None, None]) -> Answer:
     return Answer(call.pages().document)
 

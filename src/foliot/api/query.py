@@ -67,6 +67,13 @@ class JobsQuery(Body, frozen=True, kw_only=True):
         )
 
 
+class PageQuery(Body, frozen=True, kw_only=True):
+    """Which part of a list."""
+
+    limit: Limit = 50
+    cursor: Cursor | UnsetType = UNSET
+
+
 class LogsQuery(Body, frozen=True, kw_only=True):
     """Which lines of a log."""
 

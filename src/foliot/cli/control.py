@@ -14,32 +14,30 @@ from foliot.cli.tree import Command
 
 if TYPE_CHECKING:
     from foliot.sdk.client import Client
-    from foliot.wire import Changed, ManyChanged
+    from foliot.wire import Changed, ManyChanged, ScheduleChanged
 
 Action = Literal["cancel", "pause", "resume", "retry"]
 
 
-def change_each(
-    client: "Client", job_ids: tuple[str, ...], change: Callable[[str], "Changed"], *, as_json: bool
-) -> None:
-    """Every job is tried, whatever became of the one before; the exit code is that of the last one refused."""
+def change_each(ids: tuple[str, ...], change: "Callable[[str], Changed | ScheduleChanged]", *, as_json: bool) -> None:
+    """Every one is tried, whatever became of the one before; the exit code is that of the last one refused."""
     from foliot.domain.errors import FoliotError
 
     changed = []
     code = 0
-    for job_id in job_ids:
+    for each in ids:
         try:
-            answer = change(job_id)
+            answer = change(each)
         except FoliotError as error:
             failure = failure_of(error)
             if failure is None or failure.exit_code not in (FAILED, NotFound.exit_code):
                 raise
-            click.echo(f"{job_id}: {failure.message}", err=True)
+            click.echo(f"{each}: {failure.message}", err=True)
             code = failure.exit_code
         else:
             changed.append(answer)
             if not as_json:
-                click.echo(f"{answer.job_id} {answer.status}")
+                click.echo(f"{each} {answer.status}")
     if as_json:
         print_json(changed)
     click.get_current_context().exit(code)
@@ -81,7 +79,7 @@ def _command(action: Action, text: str, examples: str) -> click.Command:
         if job_ids and (given_filter(filters) or dry_run):
             raise click.UsageError("give job ids or a filter, not both")
         if job_ids:
-            change_each(client, job_ids, getattr(client, action), as_json=as_json)
+            change_each(job_ids, getattr(client, action), as_json=as_json)
         elif given_filter(filters):
             change_found(client, action, filters, dry_run=dry_run, yes=yes, as_json=as_json)
         else:
@@ -96,7 +94,7 @@ def _command(action: Action, text: str, examples: str) -> click.Command:
 @with_client
 def run(client: "Client", job_ids: tuple[str, ...], as_json: bool) -> None:
     """Run waiting jobs now instead of at their time."""
-    change_each(client, job_ids, client.run, as_json=as_json)
+    change_each(job_ids, client.run, as_json=as_json)
 
 
 COMMANDS = (

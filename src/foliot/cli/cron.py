@@ -48,7 +48,7 @@ def cron(as_json: bool, **given: Any) -> None:
     @yearly. A note tells where a change of the clock or a holiday has moved a run. No node is needed, and nothing is
     saved.
     """
-    from foliot.service.schedules import preview_times, timetable_of
+    from foliot.service.preview import preview_times, timetable_of
     from foliot.wire import to_micros
 
     body, now = preview_body(**given), read_clock()
@@ -60,7 +60,7 @@ def cron(as_json: bool, **given: Any) -> None:
 
     words = describe(timetable_of(body, to_micros(now)))
     click.echo(f"{words[0].upper()}{words[1:]}\n")
-    _print_times(found, now)
+    print_times(found, now)
 
 
 def preview_body(
@@ -94,7 +94,8 @@ def preview_body(
     )
 
 
-def _print_times(found: "list[PreviewTime]", now: datetime) -> None:
+def print_times(found: "list[PreviewTime]", now: datetime) -> None:
+    """Due times as a table: on the wall of their zone, in UTC, and from `now`."""
     rows = [
         (
             f"{datetime.fromisoformat(each.local):%a} {each.local.replace('T', ' ')}",

@@ -36,10 +36,11 @@ OPTIONS = (
     click.option("--queue", metavar="QUEUE", help="In this queue."),
     click.option("--owner", metavar="OWNER", help="Of this owner."),
     click.option("--tag", multiple=True, metavar="TAG", help="With this tag; may repeat."),
+    click.option("--schedule", "schedule_id", metavar="SCHEDULE_ID", help="Runs of this schedule."),
     click.option("--due-after", type=TIME, help="Due at or after this time (RFC 3339, local, or -2h)."),
     click.option("--due-before", type=TIME, help="Due before this time (RFC 3339, local, or +2h)."),
 )
-NAMES = ("status", "job_type", "queue", "owner", "tag", "due_after", "due_before")
+NAMES = ("status", "job_type", "queue", "owner", "tag", "schedule_id", "due_after", "due_before")
 
 
 def filter_options(function: Callable[..., None]) -> Callable[..., None]:

@@ -1,13 +1,14 @@
 """`foliot jobs`: find jobs and look at them. The commands that change them are in `control`."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from foliot.cli import control
 from foliot.cli.connection import with_client
-from foliot.cli.exits import code_of_status
 from foliot.cli.filters import filter_body, filter_options
+from foliot.cli.paging import collect, page_options, tell_of_more
 from foliot.cli.show import json_option, plain, print_fields, print_json, print_table, progress_text, status_text
 from foliot.cli.times import read_clock, show_moment, show_relative, show_span
 from foliot.cli.tree import Group
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from foliot.sdk.client import Client
-    from foliot.wire import ErrorInfo, Execution, FilterBody, JobInfo
-
-PAGE = 1000
+    from foliot.wire import ErrorInfo, Execution, JobInfo
 
 
 @click.group(
@@ -41,14 +40,13 @@ def jobs() -> None:
     """
 )
 @filter_options
-@click.option("--limit", type=click.IntRange(1, PAGE), default=50, show_default=True, help="How many at most.")
-@click.option("--all", "everything", is_flag=True, help="All of them, page by page, whatever --limit says.")
+@page_options
 @json_option
 @with_client
 def ls(client: "Client", limit: int, everything: bool, as_json: bool, **filters: Any) -> None:
     """List jobs, newest first."""
     which = filter_body(filters)
-    found, more = _find(client, which, None if everything else limit)
+    found, more = collect(partial(client.page, which), None if everything else limit)
     if as_json:
         print_json(found)
         return
@@ -59,19 +57,7 @@ def ls(client: "Client", limit: int, everything: bool, as_json: bool, **filters:
         empty="no such jobs",
     )
     if more:
-        click.echo(f"these are the newest {len(found)}; a higher --limit or --all shows more", err=True)
-
-
-def _find(client: "Client", which: "FilterBody", limit: int | None) -> "tuple[list[JobInfo], bool]":
-    """The jobs, and whether there may be more. A page may be short and still have a next one."""
-    found: list[JobInfo] = []
-    cursor: str | None = None
-    while limit is None or len(found) < limit:
-        jobs, cursor = client.page(which, limit=PAGE if limit is None else limit - len(found), cursor=cursor)
-        found += jobs
-        if cursor is None:
-            break
-    return found, cursor is not None
+        tell_of_more(len(found))
 
 
 def _row(job: "JobInfo", now: "datetime") -> tuple[Any, ...]:
@@ -213,10 +199,7 @@ def watch(ctx: click.Context, client: "Client", job_id: str, as_json: bool) -> N
     """
     from foliot.cli import watching
 
-    job = watching.watch(client, job_id, quiet=as_json)
-    if as_json:
-        print_json(job)
-    ctx.exit(code_of_status(job.status))
+    ctx.exit(watching.watch_to_end(client, job_id, as_json=as_json))
 
 
 for command in control.COMMANDS:

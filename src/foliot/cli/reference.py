@@ -48,7 +48,7 @@ def _section(context: click.Context) -> str:
     command = context.command
     depth = "#" * len(context.command_path.split())
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-    parts = [f"{depth} {context.command_path}", inspect.cleandoc(command.help or ""), f"```\n{usage}\n```"]
+    parts = [f"{depth} {context.command_path}", _prose(command.help or ""), f"```\n{usage}\n```"]
     options = [
         record
         for parameter in command.get_params(context)
@@ -62,6 +62,21 @@ def _section(context: click.Context) -> str:
     examples = "\n".join(getattr(command, "examples", ()))
     parts.append(f"For example:\n\n```sh\n{examples}\n```")
     return "\n\n".join(parts) + "\n"
+
+
+def _prose(text: str) -> str:
+    """A help text, what click keeps as it is written (behind a `\\b`) as one fenced block."""
+    lines: list[str] = []
+    fenced = False
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        kept = paragraph.startswith("\b\n")
+        if kept != fenced:
+            lines.append("\n```toml" if kept else "```\n")
+        elif lines:
+            lines.append("")
+        lines.append(paragraph.removeprefix("\b\n"))
+        fenced = kept
+    return "\n".join([*lines, "```"] if fenced else lines)
 
 
 def _cell(text: str) -> str:

@@ -34,6 +34,15 @@ STATUS_STYLES = {
     "alive": "green",
     "draining": "yellow",
     "lost": "red",
+    "active": "green",
+    "ended": "bright_black",
+    "ran": "green",
+    "caught_up": "cyan",
+    "backfilled": "cyan",
+    "skipped": "yellow",
+    "missed": "red",
+    "expired": "red",
+    "waiting": "blue",
 }
 LEVEL_STYLES = {"DEBUG": "bright_black", "INFO": "blue", "WARNING": "yellow", "ERROR": "red"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

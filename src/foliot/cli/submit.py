@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from foliot.cli.connection import be_patient, with_client
-from foliot.cli.exits import WrongUse, code_of_status
+from foliot.cli.exits import WrongUse
 from foliot.cli.show import console, count_text, json_option, print_json
 from foliot.cli.times import DURATION, TIME
 from foliot.cli.tree import Command
@@ -70,17 +70,13 @@ def submit(
     if given["job_type"] is None:
         raise click.UsageError("which job type? For example: foliot submit echo, or --batch FILE for many")
     job_id = client.submit(submit_body(**given))
-    if not wait:
-        from foliot.wire import Submitted
+    if wait:
+        from foliot.cli import watching
 
-        print_json(Submitted(job_id=job_id)) if as_json else click.echo(job_id)
-        return
-    from foliot.cli import watching
+        ctx.exit(watching.watch_to_end(client, job_id, as_json=as_json))
+    from foliot.wire import Submitted
 
-    job = watching.watch(client, job_id, quiet=as_json)
-    if as_json:
-        print_json(job)
-    ctx.exit(code_of_status(job.status))
+    print_json(Submitted(job_id=job_id)) if as_json else click.echo(job_id)
 
 
 def submit_body(
@@ -103,11 +99,11 @@ def submit_body(
     if at is not None and delay is not None:
         raise click.UsageError("--at and --delay both say when; give one of them")
     given = {
-        "payload": None if payload is None else _payload(payload),
+        "payload": None if payload is None else payload_of(payload),
         "job_id": job_id,
         "schedule_time": at,
         "delay": delay,
-        "priority": int(priority) if priority and priority.isdigit() else priority,
+        "priority": priority_of(priority),
         "queue": queue,
         "timeout": timeout,
         "deadline": deadline,
@@ -117,7 +113,12 @@ def submit_body(
     return SubmitBody(job_type=job_type, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 
 
-def _payload(text: str) -> Any:
+def priority_of(word: str | None) -> int | str | None:
+    """As the API takes it: a number, or one of its words."""
+    return int(word) if word and word.isdigit() else word
+
+
+def payload_of(text: str) -> Any:
     """The payload as it was written, once it is known to be JSON."""
     import msgspec
 

@@ -92,6 +92,12 @@ def show_relative(time: datetime | None, now: datetime) -> str:
     return f"in {show_span(seconds)}" if seconds > 0 else f"{show_span(abs(seconds))} ago"
 
 
+def show_local(time: datetime) -> str:
+    """On this machine's wall; a fraction of a second only where there is one."""
+    local = time.astimezone()
+    return f"{local:%Y-%m-%d %H:%M:%S}" + (f".{local.microsecond:06d}".rstrip("0") if local.microsecond else "")
+
+
 def show_moment(time: datetime | None, now: datetime) -> str:
     """Local time, and how far it is from now."""
     if time is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foliot.cli.connection import be_patient
+from foliot.cli.exits import code_of_status
 from foliot.cli.show import LEVEL_STYLES, STATUS_STYLES, console, plain, print_json
 
 if TYPE_CHECKING:
@@ -48,6 +49,14 @@ def log_line(line: "LogInfo") -> str:
     level = click.style(f"{line.log_level:<7}", fg=LEVEL_STYLES.get(line.log_level))
     attempt = f"[attempt {line.attempt}] " if line.attempt > 1 else ""
     return f"{line.log_time.astimezone():%H:%M:%S.%f}"[:-3] + f" {level} {attempt}{plain(line.log_message)}"
+
+
+def watch_to_end(client: "Client", job_id: str, *, as_json: bool) -> int:
+    """Shows the job until it has ended, or with `as_json` only then; the exit code that tells how it ended."""
+    job = watch(client, job_id, quiet=as_json)
+    if as_json:
+        print_json(job)
+    return code_of_status(job.status)
 
 
 def watch(client: "Client", job_id: str, *, quiet: bool = False) -> "JobInfo":

@@ -1,6 +1,6 @@
 """`foliot worker`: runs the jobs of a program, or those that come built in."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +14,7 @@ from foliot.cli.tree import Command
 if TYPE_CHECKING:
     from foliot.sdk.app import Foliot
     from foliot.sdk.handler import Handler
+    from foliot.wire import ScheduleBody
 
 
 @click.command(
@@ -51,17 +52,19 @@ def worker(
 
     It takes what fits from the node, runs it, and reports back until it is told to stop: on the first Ctrl-C or SIGTERM
     it takes nothing more and lets what runs end within --grace; what is then left goes back to the queue. Where no
-    --url is given, the app's own address and key are used.
+    --url is given, the app's own address and key are used. The schedules that the app declares are made, or changed
+    where they differ, when the worker starts; none is deleted.
     """
     if bool(target) == builtin:
         raise click.UsageError("whose jobs? Name an app, as in: foliot worker myapp:app, or say --builtin")
     if allow_commands and not builtin:
         raise click.UsageError("--allow-commands goes with --builtin")
     handlers: Mapping[str, Handler]
+    schedules: Sequence[ScheduleBody] = ()
     connection = find_connection(url, key, data_dir)
     if target:
         app = load_app(target)
-        handlers = app.handlers
+        handlers, schedules = app.handlers, app.schedules
         if not handlers:
             raise WrongUse(f"{target} has no jobs; make one by writing @app.job above a function")
         if not url:
@@ -83,7 +86,7 @@ def worker(
         concurrency=concurrency,
         grace=parse_duration(grace, "grace") / SECOND,
     )
-    code = run_worker(made)
+    code = run_worker(made, schedules)
     ctx.exit(NO_NODE if code == REFUSED else code)
 
 

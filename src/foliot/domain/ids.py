@@ -11,6 +11,7 @@ from typing import NewType
 
 JobKey = NewType("JobKey", int)
 WorkerKey = NewType("WorkerKey", int)
+ScheduleKey = NewType("ScheduleKey", int)
 
 EPOCH_MS = 1_735_689_600_000  # 2025-01-01T00:00:00Z
 SHARD_BITS, NODE_BITS, SEQUENCE_BITS = 4, 8, 11
@@ -18,7 +19,7 @@ SHARDS, NODES = 1 << SHARD_BITS, 1 << NODE_BITS
 _TIME_SHIFT = SHARD_BITS + NODE_BITS + SEQUENCE_BITS
 _SEQUENCE_MASK = (1 << SEQUENCE_BITS) - 1
 
-JOB, WORKER, NODE, LOG = "j_", "w_", "n_", "l_"
+JOB, WORKER, NODE, LOG, SCHEDULE = "j_", "w_", "n_", "l_", "s_"
 
 
 class IdMaker:

@@ -75,21 +75,40 @@ class EmbeddedNode:
         self.transport: InProcess
         self._node: Node
         self._worker: Worker
+        self._leaving: list[Worker] = []
 
     async def start(self) -> None:
         self._node = Node(self._store, Settings(), name="embedded")
         await self._node.start()
         self.transport = InProcess(create_app(self._node.services, admin_key=self._key), self._key)
-        self._worker = Worker(
+        self._worker = await self._start_worker()
+
+    async def offer(self) -> None:
+        """The handlers have grown. A worker offers what it had when it came, so another takes its place; the old one
+        ends what it has and leaves."""
+        self._leaving = [worker for worker in self._leaving if worker.running]
+        self._leaving.append(self._worker)
+        self._worker = await self._start_worker()
+        self._leaving[-1].drain(None)
+
+    async def stop(self) -> None:
+        await asyncio.gather(self._worker.stop(), *map(_see_off, self._leaving))
+        await self._node.stop()
+
+    async def _start_worker(self) -> Worker:
+        worker = Worker(
             "",
             self._key,
-            self._handlers,
+            dict(self._handlers),
             name=f"embedded@{socket.gethostname()}",
             concurrency=self._concurrency,
             transport=self.transport,
         )
-        await self._worker.start()
+        await worker.start()
+        return worker
 
-    async def stop(self) -> None:
-        await self._worker.stop()
-        await self._node.stop()
+
+async def _see_off(worker: Worker) -> None:
+    """It drains without haste: let it, as long as one that is stopped may take."""
+    await asyncio.wait([asyncio.ensure_future(worker.wait())], timeout=worker.grace)
+    await worker.stop()

@@ -14,6 +14,7 @@ from foliot.store.base import LifecycleStore, NodeLease, Store
 
 NODE_LEASE = 30 * SECOND
 NODE_BEAT = 5 * SECOND
+JUMP = 2 * SECOND
 LOOK_EVERY = 1.0
 READINGS = 8  # on one machine a single one was off by up to 5 ms, the best of eight by 10 µs
 PRUNE_EVERY = 600.0
@@ -75,15 +76,20 @@ class Looker(Running):
 
 
 class Heartbeat(Running):
-    """Keeps the node's number, measures the store's clock, learns which nodes live."""
+    """Keeps the node's number, measures the store's clock, learns which nodes live. Where the time has jumped (the
+    machine slept, or the store's clock was set) all who wait for a moment look again at once."""
 
-    def __init__(self, store: LifecycleStore, clock: Clock, ids: IdMaker, peers: Peers, lease: NodeLease) -> None:
+    def __init__(
+        self, store: LifecycleStore, clock: Clock, wake: Wake, ids: IdMaker, peers: Peers, lease: NodeLease
+    ) -> None:
         super().__init__()
         self._store = store
         self._clock = clock
+        self._wake = wake
         self._ids = ids
         self._peers = peers
         self._lease = lease
+        self._expected = clock.now()  # when the next round is to begin
         self.lost = asyncio.Event()  # the number went to another node: this one must end
 
     async def round(self) -> None:
@@ -92,6 +98,10 @@ class Heartbeat(Running):
         if not await self._store.beat_node(self._lease.number, now, now + NODE_LEASE, self._ids.last):
             self.lost.set()
         self._peers.update([node.number for node in await self._store.nodes() if node.until > now])
+        if abs(now - self._expected) > JUMP:
+            self._wake.due(0, tell=False)
+            self._wake.fire(0, tell=False)
+        self._expected = self._clock.now() + NODE_BEAT
         await asyncio.sleep(NODE_BEAT / SECOND)
 
 

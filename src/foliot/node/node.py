@@ -7,6 +7,7 @@ from foliot.clock import OffsetClock
 from foliot.domain.duration import DAY, SECOND
 from foliot.domain.ids import IdMaker
 from foliot.node.duties import NODE_LEASE, Expiry, Heartbeat, Looker, Prune, Recovery, measure
+from foliot.node.fire import Fire, Settle
 from foliot.node.peers import Peers
 from foliot.node.relay import Listener, Relay
 from foliot.node.running import Running
@@ -61,13 +62,15 @@ class Node:
         peers = Peers(lease.number)
         worker_lease, heartbeat = round(settings.lease_seconds * SECOND), round(settings.heartbeat_seconds * SECOND)
         self.services = Services(store, clock, self._ids, wake, lease=worker_lease, heartbeat=heartbeat)
-        beat = Heartbeat(store, clock, self._ids, peers, lease)
+        beat = Heartbeat(store, clock, wake, self._ids, peers, lease)
         self.lost = beat.lost
         self._duties = [
             beat,
             Listener(store, wake, self.services.dispatch, peers),
             Relay(store, wake, peers),
             Timekeeper(store, clock, wake, peers),
+            Fire(store, clock, wake, peers, self.services.firing),
+            Settle(clock, wake, self.services.firing),
             Expiry(store, self.services.recover, clock, wake),
             Recovery(self.services.recover, lease=worker_lease),
             Looker(self.services.dispatch),

@@ -1,8 +1,6 @@
-"""Which nodes live, and whose share a job is."""
+"""Which nodes live, and whose share something is."""
 
 from collections.abc import Sequence
-
-from foliot.domain.ids import JobKey
 
 
 class Peers:
@@ -22,8 +20,8 @@ class Peers:
     def alone(self) -> bool:
         return len(self._living) == 1
 
-    def is_home(self, key: JobKey) -> bool:
-        """Whether this node is the one that moves the job at its instant."""
+    def is_home(self, key: int) -> bool:
+        """Whether this node is the one that moves it (a job, a schedule) at its instant."""
         return self._living[_spread(key) % len(self._living)] == self.own
 
 

@@ -1,12 +1,12 @@
 """Passes hints between nodes: ours to the others, coalesced so that there is at most one message in 20 ms; theirs to
-our listeners. A message is the sender's number and `r:1,2` (lanes), `d:TIME`, `s:WORKER,…`, joined by spaces. Words of
-another version are stepped over."""
+our listeners. A message is the sender's number and `r:1,2` (lanes), `d:TIME` (a job), `f:TIME` (a schedule) and
+`s:WORKER,…`, joined by spaces. Words of another version are stepped over."""
 
 import asyncio
 from collections.abc import Collection
 
 from foliot.domain.duration import Micros
-from foliot.domain.ids import JobKey, WorkerKey
+from foliot.domain.ids import JobKey, ScheduleKey, WorkerKey
 from foliot.node.peers import Peers
 from foliot.node.running import Running
 from foliot.service.dispatch import Dispatch
@@ -27,10 +27,12 @@ class Relay(Running):
         self._lanes: set[int] = set()
         self._workers: set[WorkerKey] = set()
         self._due: Micros | None = None
+        self._fire: Micros | None = None
         self._news = asyncio.Event()
         self._news.set()  # a first, empty message: the others learn at once that this node lives
         wake.on_ready.append(self._ready)
         wake.on_due.append(self._due_at)
+        wake.on_fire.append(self._fire_at)
         wake.on_stop.append(self._stop_worker)
 
     def _ready(self, lanes: Collection[int], tell: bool) -> None:
@@ -41,6 +43,11 @@ class Relay(Running):
     def _due_at(self, time: Micros, _key: JobKey | None, tell: bool) -> None:
         if tell and not self._peers.alone:
             self._due = time if self._due is None else min(self._due, time)
+            self._news.set()
+
+    def _fire_at(self, time: Micros, _key: ScheduleKey | None, tell: bool) -> None:
+        if tell and not self._peers.alone:
+            self._fire = time if self._fire is None else min(self._fire, time)
             self._news.set()
 
     def _stop_worker(self, worker: WorkerKey, tell: bool) -> None:
@@ -56,9 +63,11 @@ class Relay(Running):
             words.append(f"r:{','.join(map(str, sorted(self._lanes)[:MOST_NAMES]))}")
         if self._due is not None:
             words.append(f"d:{self._due}")
+        if self._fire is not None:
+            words.append(f"f:{self._fire}")
         if self._workers:
             words.append(f"s:{','.join(map(str, sorted(self._workers)[:MOST_NAMES]))}")
-        self._lanes, self._workers, self._due = set(), set(), None
+        self._lanes, self._workers, self._due, self._fire = set(), set(), None, None
         await self._store.notify(f"{self._peers.own} {' '.join(words)}")
         await asyncio.sleep(APART)
 
@@ -80,6 +89,7 @@ class Listener(Running):
             else:
                 await self._dispatch.look()
                 self._wake.due(0, tell=False)
+                self._wake.fire(0, tell=False)
         await asyncio.Event().wait()
 
     def _hear(self, message: str) -> None:
@@ -93,6 +103,8 @@ class Listener(Running):
                     self._wake.ready([int(lane) for lane in lanes.split(",")], tell=False)
                 case ["d", time]:
                     self._wake.due(int(time), tell=False)
+                case ["f", time]:
+                    self._wake.fire(int(time), tell=False)
                 case ["s", workers]:
                     for worker in workers.split(","):
                         self._wake.stop(WorkerKey(int(worker)), tell=False)

@@ -1,108 +1,28 @@
-"""Moves waiting jobs to ready at their instant. No scan: the next moments' due times are in memory, the rest is asleep.
+"""Moves waiting jobs to ready at their instant."""
 
-A node looks ahead `LOOK_AHEAD` and keeps those due times in a heap. Each due job has a home node (by its id, over the
-living nodes), which moves it at its instant; the others leave it `COURTESY` longer, so that nodes do not all try the
-same, and a node's death delays its share by that much only. The store checks its own clock, so that a wrong offset here
-can only make a job late.
-"""
-
-import heapq
+from collections.abc import Collection
 
 from foliot.clock import Clock
-from foliot.domain.duration import SECOND, Micros
+from foliot.domain.duration import Micros
 from foliot.domain.ids import JobKey
+from foliot.node.look_ahead import LookAhead
 from foliot.node.peers import Peers
-from foliot.node.running import Alarm, Running
 from foliot.service.wake import Wake
 from foliot.store.base import Store
 
-LOOK_AHEAD = 2 * SECOND
-COURTESY = SECOND // 10
-SOON = SECOND // 500  # by how much this clock may be ahead of the store's
-LONGEST_SLEEP = 30 * SECOND  # a lost hint costs this at most for a far job, see `_look`
-LATER = SECOND
-PEEK = 5000
-CHUNK = 500
 
-
-class Timekeeper(Running):
+class Timekeeper(LookAhead[JobKey]):
     def __init__(self, store: Store, clock: Clock, wake: Wake, peers: Peers) -> None:
-        super().__init__()
+        super().__init__(clock, peers)
         self._store = store
-        self._clock = clock
         self._wake = wake
-        self._peers = peers
-        self._heap: list[tuple[Micros, JobKey]] = []
-        self._known: dict[JobKey, Micros] = {}  # the moment under which each is in the heap
-        self._horizon: Micros = 0  # everything due before it is in the heap
-        self._look_at: Micros = 0  # when to look ahead again
-        self._alarm = Alarm()
-        wake.on_due.append(self._hint)
+        wake.on_due.append(self.hint)
 
-    async def round(self) -> None:
-        now = self._clock.now()
-        try:
-            if now >= self._look_at:
-                await self._look(now)
-            await self._move_due()
-        except Exception:
-            self._look_at = 0  # what was under way is in the heap no more
-            raise
-        next_moment = min(self._look_at, self._heap[0][0] if self._heap else self._look_at)
-        await self._alarm.wait((next_moment - self._clock.now()) / SECOND)
+    async def peek(self, until: Micros, limit: int) -> list[tuple[Micros, JobKey]]:
+        return [(due.time, due.id) for due in await self._store.peek_due(until, limit)]
 
-    def _hint(self, time: Micros, key: JobKey | None, _tell: bool) -> None:
-        """A job was given a due time, here (its key is known) or on another node."""
-        if time < self._horizon:
-            if key is None:
-                self._look_at = 0
-            else:
-                self._remember(time, key)
-        elif self._look_at > self._horizon and time - LOOK_AHEAD < self._look_at:  # else the next look is soon enough
-            self._look_at = time - LOOK_AHEAD
-        else:
-            return
-        self._alarm.ring()
-
-    async def _look(self, now: Micros) -> None:
-        until = now + LOOK_AHEAD
-        self._horizon, self._look_at = until, now + LONGEST_SLEEP  # hints that come during the look count from here
-        found = await self._store.peek_due(until, PEEK)
-        for due in found:
-            if due.time <= until:
-                self._remember(due.time, due.id)
-        if len(found) >= PEEK:
-            self._horizon = next_look = found[-1].time
-        elif found:
-            next_look = max(now, found[-1].time - LOOK_AHEAD) + LOOK_AHEAD // 2
-        else:
-            next_look = now + LONGEST_SLEEP
-        self._look_at = min(self._look_at, next_look)
-
-    def _remember(self, time: Micros, key: JobKey) -> None:
-        moment = time if self._peers.is_home(key) else time + COURTESY
-        if moment < self._known.get(key, moment + 1):
-            self._known[key] = moment
-            heapq.heappush(self._heap, (moment, key))
-
-    async def _move_due(self) -> None:
-        """Move all whose moment has come, in chunks. What could not be moved and may still wait is looked for again; of
-        another node's share with less haste, it was most likely moved there."""
-        while keys := self._pop_due():
-            moved = await self._store.admit(keys)
-            if moved:
-                self._wake.ready({lane_id for _, lane_id in moved})
-            left = set(keys).difference(key for key, _ in moved)
-            if left:
-                again = SOON if any(map(self._peers.is_home, left)) else LATER
-                self._look_at = min(self._look_at, self._clock.now() + again)
-
-    def _pop_due(self) -> list[JobKey]:
-        now = self._clock.now()
-        keys: list[JobKey] = []
-        while self._heap and self._heap[0][0] <= now and len(keys) < CHUNK:
-            moment, key = heapq.heappop(self._heap)
-            if self._known.get(key) == moment:
-                del self._known[key]
-                keys.append(key)
-        return keys
+    async def move(self, keys: list[JobKey]) -> Collection[JobKey]:
+        moved = await self._store.admit(keys)
+        if moved:
+            self._wake.ready({lane_id for _, lane_id in moved})
+        return set(keys).difference(key for key, _ in moved)

@@ -5,15 +5,20 @@ import atexit
 import importlib
 import os
 from collections.abc import Callable, Coroutine, Sequence
+from datetime import timedelta
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, Unpack, cast, overload
 
 import msgspec
 from msgspec import Raw
 
-from foliot.sdk.async_client import PATIENCE_SECONDS, AsyncClient
+from foliot.sdk.apply import apply_at_start
+from foliot.sdk.async_client import AsyncClient
 from foliot.sdk.client import Client
+from foliot.sdk.declaration import ScheduleFields, declare
+from foliot.sdk.deferred import Deferred, Deferring
+from foliot.sdk.deferred_calls import DeferredCalls
 from foliot.sdk.embedded import SCHEME, EmbeddedTransport
-from foliot.sdk.facade import Facade, blocking, blocking_as
+from foliot.sdk.facade import Facade, blocking
 from foliot.sdk.handler import Handler, Isolation
 from foliot.sdk.home_transport import HomeTransport
 from foliot.sdk.job import AsyncJob, Job
@@ -21,7 +26,10 @@ from foliot.sdk.job_function import JobFunction
 from foliot.sdk.location import find_key, find_url
 from foliot.sdk.loop_thread import LoopThread
 from foliot.sdk.options import Options, submit_body
+from foliot.sdk.plain_jobs import PlainJobs
+from foliot.sdk.requester import PATIENCE_SECONDS
 from foliot.sdk.transport import HttpTransport, Transport
+from foliot.wire import ScheduleBody
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,18 +45,70 @@ class JobDecorator(Protocol):
     def __call__(self, function: Callable[P, R], /) -> JobFunction[P, R]: ...
 
 
+class ScheduleDecorator(Protocol):
+    """What `@app.schedule(…)` gives: declares that the job below it, or the function, which becomes one, runs by it."""
+
+    @overload
+    def __call__(self, function: JobFunction[P, R], /) -> JobFunction[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> JobFunction[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> JobFunction[P, R]: ...
+
+
 class AsyncApp:
     """The awaitable side of an app."""
 
-    def __init__(self, client: AsyncClient, home: HomeTransport, thread: LoopThread) -> None:
+    def __init__(self, client: AsyncClient, home: HomeTransport, thread: LoopThread, jobs: PlainJobs) -> None:
         self.client = client
         self.home = home
+        self.deferred: Deferring = DeferredCalls(thread)
         self._thread = thread
+        self._jobs = jobs
 
-    async def submit(self, job_type: str, payload: object = None, **options: Unpack[Options]) -> AsyncJob[Any]:
-        """Hands in a job whose function lives elsewhere. `payload` is anything that JSON can carry."""
+    @overload
+    async def submit(self, job: str, /, payload: object = None, **options: Unpack[Options]) -> AsyncJob[Any]: ...
+
+    @overload
+    async def submit(self, job: Callable[..., Any], /, *args: Any, **kwargs: Any) -> AsyncJob[Any]: ...
+
+    async def submit(self, job: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> AsyncJob[Any]:
+        """Hands in a job: of a type whose function lives elsewhere, with a payload of whatever JSON can carry, or of a
+        function, with its arguments. One that is not a job yet becomes one by its qualified name, where the app is
+        embedded. Options may stand beside either."""
+        if not isinstance(job, str):
+            here = self.client.url.startswith(SCHEME)
+            return await self._jobs.of(job, here=here).aio.submit(*args, **kwargs)
+        return await self._submit(job, *args, **kwargs)
+
+    async def _submit(self, job_type: str, payload: object = None, **options: Unpack[Options]) -> AsyncJob[Any]:
         text = Raw(msgspec.json.encode({} if payload is None else payload))
         return AsyncJob(self.client, await self.client.submit(submit_body(job_type, text, options)))
+
+    @overload
+    def call_later(
+        self,
+        delay: float | timedelta,
+        function: Callable[P, Coroutine[Any, Any, R]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Deferred[R]: ...
+
+    @overload
+    def call_later(
+        self, delay: float | timedelta, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Deferred[R]: ...
+
+    def call_later(
+        self, delay: float | timedelta, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Deferred[Any]:
+        """Calls a function in `delay` seconds, in this process, storing nothing; from any thread, in microseconds. A
+        plain function is called on one of a few threads, a coroutine function on the event loop that runs here, or on
+        the app's own."""
+        return self.deferred.add(delay, function, *args, **kwargs)
 
     def attach(self, job_id: str) -> AsyncJob[Any]:
         """The job of that id, handed in whenever and by whom ever."""
@@ -58,8 +118,10 @@ class AsyncApp:
         """Opens the way to the node; embedded, starts node and worker. The first call does it too."""
         await self.home.start()
 
-    async def close(self) -> None:
-        """Closes connections; embedded, stops node and worker. The next use starts anew."""
+    async def close(self, *, wait: bool = False) -> None:
+        """Closes connections; embedded, stops node and worker. Deferred calls whose time has not come are dropped, or
+        with `wait` waited for. The next use starts anew."""
+        await asyncio.to_thread(self.deferred.close, wait=wait)
         await self.home.close()
         await asyncio.to_thread(self._thread.close)
 
@@ -71,12 +133,13 @@ class Foliot(Facade[AsyncApp]):
     def __init__(self, url: str | None = None, key: str | None = None, *, patience: float = PATIENCE_SECONDS) -> None:
         self.url = find_url(url)
         self.handlers: dict[str, Handler] = {}
+        self._declared: dict[str, tuple[ScheduleBody, JobFunction[..., Any]]] = {}
         self._key = key
         self._process = os.getpid()
         thread = LoopThread()
         home = HomeTransport(thread, self._connect)
         core = AsyncClient(self.url, lambda: self.key, patience=patience, transport=home)
-        super().__init__(AsyncApp(core, home, thread), thread)
+        super().__init__(AsyncApp(core, home, thread, PlainJobs(self.handlers, core, thread)), thread)
         self.client = Client.over(core, thread)
 
     @property
@@ -112,10 +175,11 @@ class Foliot(Facade[AsyncApp]):
         with `isolation="process"` in a process of its own. The job type is `name`, else the function's own name; the
         options are those of a submit, for every job of the function."""
 
-        if self.embedded and self.thread.running:
-            raise RuntimeError("the worker in this process has started already: define jobs before the first call")
+        self._check_not_started("jobs")
 
         def make(function: Callable[..., Any]) -> JobFunction[..., Any]:
+            if isinstance(function, JobFunction):
+                raise TypeError(f"{function.name} is a job already; write @app.schedule above @app.job")
             made: JobFunction[..., Any] = JobFunction(
                 function,
                 name=name or function.__name__,
@@ -131,8 +195,65 @@ class Foliot(Facade[AsyncApp]):
 
         return make if function is None else make(function)
 
+    def schedule(self, **fields: Unpack[ScheduleFields]) -> ScheduleDecorator:
+        """Declares that a job runs by a schedule: `@app.schedule(cron="0 9 * * MON-FRI", timezone="Europe/Madrid")`
+        above `@app.job`, or above a plain function, which becomes a job. Several schedules of one function need each
+        their own `schedule_id`. A worker of this app, or the app itself where it is embedded, makes or changes them on
+        the node when it starts; none is ever deleted."""
+        self._check_not_started("schedules")
+
+        def declare_for(function: Callable[..., Any]) -> JobFunction[..., Any]:
+            made: JobFunction[..., Any] = function if isinstance(function, JobFunction) else self.job(function)
+            if self.handlers.get(made.name) is not made.handler:
+                raise ValueError(f"{made.name} is a job of another app; a schedule is declared by the app of its job")
+            body = declare(made, fields)
+            name = body.schedule_id or ""
+            if (before := self._declared.get(name)) is not None and (
+                before[1] is made or before[1].handler.origin != made.handler.origin
+            ):
+                raise ValueError(f"there are two schedules {name}; give one of them another schedule_id")
+            self._declared[name] = body, made
+            return made
+
+        return cast(ScheduleDecorator, declare_for)
+
+    @property
+    def schedules(self) -> list[ScheduleBody]:
+        """Those that are declared in code."""
+        return [body for body, _ in self._declared.values()]
+
     start = blocking(AsyncApp.start)
-    submit = blocking_as(Job, AsyncApp.submit)
+
+    @overload
+    def submit(self, job: str, /, payload: object = None, **options: Unpack[Options]) -> Job[Any]: ...
+
+    @overload
+    def submit(self, job: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Job[Any]: ...
+
+    def submit(self, job: Any, /, *args: Any, **kwargs: Any) -> Job[Any]:
+        """Hands in a job and returns once it is stored; see `AsyncApp.submit`."""
+        return Job(self.thread.run(lambda: self.aio.submit(job, *args, **kwargs)), self.thread)
+
+    @overload
+    def call_later(
+        self,
+        delay: float | timedelta,
+        function: Callable[P, Coroutine[Any, Any, R]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Deferred[R]: ...
+
+    @overload
+    def call_later(
+        self, delay: float | timedelta, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Deferred[R]: ...
+
+    def call_later(
+        self, delay: float | timedelta, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Deferred[Any]:
+        """Calls a function in `delay` seconds, in this process; see `AsyncApp.call_later`."""
+        return self.aio.call_later(delay, function, *args, **kwargs)
 
     def attach(self, job_id: str) -> Job[Any]:
         """The job of that id, handed in whenever and by whom ever."""
@@ -145,11 +266,13 @@ class Foliot(Facade[AsyncApp]):
             raise RuntimeError(f"{self.url} has its worker in this process already; start() starts it")
         room: Any = importlib.import_module("foliot.worker")  # a room above this one
         worker = room.Worker(self.url, self.key or "", self.handlers, name=name, queues=queues, concurrency=concurrency)
-        code: int = room.run_worker(worker)
+        code: int = room.run_worker(worker, self.schedules)
         return code
 
-    def close(self) -> None:
-        """Closes connections; embedded, stops node and worker. Done at exit, too. The next use starts anew."""
+    def close(self, *, wait: bool = False) -> None:
+        """Closes connections; embedded, stops node and worker. Deferred calls whose time has not come are dropped, or
+        with `wait` waited for. Done at exit, too. The next use starts anew."""
+        self.aio.deferred.close(wait=wait)
         atexit.unregister(self.close)
         if self.thread.running:
             self.thread.run(self.aio.home.close)
@@ -172,5 +295,11 @@ class Foliot(Facade[AsyncApp]):
     async def _connect(self) -> Transport:
         atexit.register(self.close)
         if self.embedded:
-            return await EmbeddedTransport.start(self.url, self.handlers, process=self._process)
+            transport = await EmbeddedTransport.start(self.url, self.handlers, process=self._process)
+            await apply_at_start(AsyncClient(self.url, transport=transport), self.schedules)
+            return transport
         return HttpTransport(self.url)
+
+    def _check_not_started(self, what: str) -> None:
+        if self.embedded and self.thread.running:
+            raise RuntimeError(f"the worker in this process has started already: define {what} before the first call")

@@ -6,9 +6,9 @@ up to `patience` seconds. Reads, cancels, holds and changes are safe; a submit i
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Any, Literal, Self, TypeVar
-from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, Literal
+from urllib.parse import quote, urlencode
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -17,25 +17,22 @@ from foliot import wire
 from foliot.domain.status import is_ended
 from foliot.sdk.failures import ended_otherwise
 from foliot.sdk.log_stream import follow
-from foliot.sdk.patience import patiently
+from foliot.sdk.requester import PATIENCE_SECONDS, Key
+from foliot.sdk.schedule_calls import ScheduleCalls
 from foliot.sdk.submitter import Submitter
-from foliot.sdk.transport import Answer, HttpTransport, Transport
-from foliot.wire import BASE_PATH, FilterBody, JobInfo, LogInfo, LogLevel, UpdateBody
+from foliot.sdk.transport import Transport
+from foliot.wire import FilterBody, JobInfo, LogInfo, LogLevel, UpdateBody
 
-T = TypeVar("T")
-Key = str | Callable[[], str | None] | None  # itself, or how to find it when it is needed
 Executions = list[wire.Execution]  # by name, because `list` is a method below
 Lines = list[LogInfo]
 Workers = list[wire.WorkerInfo]
 Nodes = list[wire.NodeView]
-PreviewTimes = list[wire.PreviewTime]
 
-PATIENCE_SECONDS = 30.0
 FIRST_LOOK_SECONDS = 0.02
 LONGEST_LOOK_SECONDS = 1.0
 
 
-class AsyncClient:
+class AsyncClient(ScheduleCalls):
     """A node as seen over its API. Usable on one event loop, as `async with`, or with `close`."""
 
     def __init__(
@@ -46,10 +43,7 @@ class AsyncClient:
         patience: float = PATIENCE_SECONDS,
         transport: Transport | None = None,
     ) -> None:
-        self.url = url
-        self.patience = patience
-        self._transport = transport if transport is not None else HttpTransport(url)
-        self._key = key
+        super().__init__(url, key, patience=patience, transport=transport)
         self._submitter = Submitter(self._post)
 
     # Jobs
@@ -69,24 +63,13 @@ class AsyncClient:
         self, which: FilterBody | None = None, *, limit: int = 50, cursor: str | None = None
     ) -> tuple[list[JobInfo], str | None]:
         """One page of jobs, newest first, and the cursor of the next one. A page may be short and still have a next."""
-        query = _query(which) + [("limit", str(limit))] + ([("cursor", cursor)] if cursor else [])
-        _, headers, body = await self.request("GET", f"/jobs?{urlencode(query)}")
-        return msgspec.json.decode(body, type=list[JobInfo]), _next_cursor(headers.get("link", ""))
+        return await self._page(JobInfo, "/jobs", _query(which), limit=limit, cursor=cursor)
 
-    async def list(
+    def list(
         self, which: FilterBody | None = None, *, limit: int | None = None, page_size: int = 200
     ) -> AsyncIterator[JobInfo]:
         """The jobs that `which` names, newest first, page by page as they are wanted; at most `limit`."""
-        cursor, left = None, limit
-        while left is None or left > 0:
-            jobs, cursor = await self.page(
-                which, limit=page_size if left is None else min(page_size, left), cursor=cursor
-            )
-            for job in jobs:
-                yield job
-            left = None if left is None else left - len(jobs)
-            if cursor is None:
-                return
+        return self._pages(JobInfo, "/jobs", _query(which), limit=limit, page_size=page_size)
 
     async def update(self, job_id: str, body: UpdateBody, *, if_match: int | None = None) -> wire.Changed:
         """Changes a job that waits: the fields given, None meaning back to the default."""
@@ -172,12 +155,6 @@ class AsyncClient:
             raise ended_otherwise(info)
         return await self.result(job_id)
 
-    # Schedules
-
-    async def preview(self, body: wire.PreviewBody) -> PreviewTimes:
-        """When a schedule would run: its first `count` due times from `start_time` on, or from now. Saves nothing."""
-        return await self._ask(PreviewTimes, "POST", "/schedules/preview", body)
-
     # Workers, nodes, figures
 
     async def workers(self) -> Workers:
@@ -193,65 +170,10 @@ class AsyncClient:
     async def stats(self) -> wire.Stats:
         return await self._ask(wire.Stats, "GET", "/stats")
 
-    # The ways out
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-        *,
-        again: bool = True,
-    ) -> Answer:
-        """Any call: `path` follows /api/v1. Raises the error that an answer of 300 or more is. With `again` it is
-        repeated while there is patience; without, only where the request can not have arrived."""
-        sent = {**self.headers, **(headers or {})}
-        if body is not None:
-            sent["Content-Type"] = "application/json"
-        return await patiently(
-            lambda: self._transport.call(method, BASE_PATH + path, body, sent), seconds=self.patience, again=again
-        )
-
-    @property
-    def transport(self) -> Transport:
-        return self._transport
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """What every call carries."""
-        if callable(self._key):
-            self._key = self._key() or self._key
-        return {"Authorization": f"Bearer {self._key}"} if isinstance(self._key, str) and self._key else {}
-
-    async def close(self) -> None:
-        if (close := getattr(self._transport, "close", None)) is not None:
-            await close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *raised: object) -> None:
-        await self.close()
-
     async def _post(self, path: str, body: bytes) -> bytes:
         """A submit: repeated with the same key and the same body, so that a lost answer stores nothing twice."""
         _, _, answer = await self.request("POST", path, body, {"Idempotency-Key": secrets.token_hex(16)})
         return answer
-
-    async def _ask(
-        self,
-        answer: type[T],
-        method: str,
-        path: str,
-        body: wire.Body | None = None,
-        *,
-        if_match: int | None = None,
-        again: bool = True,
-    ) -> T:
-        headers = {} if if_match is None else {"If-Match": f'"{if_match}"'}
-        _, _, text = await self.request(method, path, None if body is None else wire.encode(body), headers, again=again)
-        return msgspec.json.decode(text, type=answer)
 
 
 def _job(job_id: str, *more: str) -> str:
@@ -266,13 +188,3 @@ def _query(which: FilterBody | None) -> list[tuple[str, str]]:
         if value is not None
         for each in (value if isinstance(value, list) else [value])
     ]
-
-
-def _next_cursor(link: str) -> str | None:
-    """The cursor in `Link: <…?cursor=…>; rel="next"`."""
-    for part in link.split(","):
-        address, _, rest = part.partition(">")
-        if 'rel="next"' in rest:
-            cursor = parse_qs(urlsplit(address.strip(" <")).query).get("cursor")
-            return cursor[0] if cursor else None
-    return None

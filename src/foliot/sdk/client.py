@@ -2,10 +2,11 @@
 
 from typing import Self
 
-from foliot.sdk.async_client import PATIENCE_SECONDS, AsyncClient
+from foliot.sdk.async_client import AsyncClient
 from foliot.sdk.facade import Facade, blocking, blocking_iterator
 from foliot.sdk.home_transport import HomeTransport
 from foliot.sdk.loop_thread import LoopThread
+from foliot.sdk.requester import PATIENCE_SECONDS
 from foliot.sdk.transport import HttpTransport, Transport
 
 __all__ = ["AsyncClient", "Client"]
@@ -54,7 +55,22 @@ class Client(Facade[AsyncClient]):
     result = blocking(AsyncClient.result)
     wait = blocking(AsyncClient.wait)
     outcome = blocking(AsyncClient.outcome)
+    create_schedule = blocking(AsyncClient.create_schedule)
+    schedule = blocking(AsyncClient.schedule)
+    schedules = blocking(AsyncClient.schedules)
+    schedule_page = blocking(AsyncClient.schedule_page)
+    all_schedules = blocking_iterator(AsyncClient.all_schedules)
+    change_schedule = blocking(AsyncClient.change_schedule)
+    delete_schedule = blocking(AsyncClient.delete_schedule)
+    pause_schedule = blocking(AsyncClient.pause_schedule)
+    resume_schedule = blocking(AsyncClient.resume_schedule)
+    trigger_schedule = blocking(AsyncClient.trigger_schedule)
+    backfill_schedule = blocking(AsyncClient.backfill_schedule)
+    runs = blocking(AsyncClient.runs)
+    run_page = blocking(AsyncClient.run_page)
+    all_runs = blocking_iterator(AsyncClient.all_runs)
     preview = blocking(AsyncClient.preview)
+    forecast = blocking(AsyncClient.forecast)
     workers = blocking(AsyncClient.workers)
     drain_worker = blocking(AsyncClient.drain_worker)
     nodes = blocking(AsyncClient.nodes)

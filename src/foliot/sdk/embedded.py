@@ -19,14 +19,20 @@ class EmbeddedNode(Protocol):
 
     async def start(self) -> None: ...
 
+    async def offer(self) -> None:
+        """The handlers have grown: take jobs for the new ones, too."""
+        ...
+
     async def stop(self) -> None: ...
 
 
 class EmbeddedTransport:
     """Calls the node's API without a socket. Closing it stops the node and its worker."""
 
-    def __init__(self, node: EmbeddedNode) -> None:
+    def __init__(self, node: EmbeddedNode, handlers: Mapping[str, Handler]) -> None:
         self._node = node
+        self._handlers = handlers
+        self._offered = len(handlers)
 
     @classmethod
     async def start(cls, url: str, handlers: Mapping[str, Handler], *, process: int) -> "EmbeddedTransport":
@@ -38,9 +44,12 @@ class EmbeddedTransport:
             )
         node = cast(EmbeddedNode, importlib.import_module("foliot.main").open_embedded(url, handlers))
         await node.start()
-        return cls(node)
+        return cls(node, handlers)
 
     async def call(self, method: str, path: str, body: bytes | None, headers: Headers) -> Answer:
+        if len(self._handlers) != self._offered:
+            self._offered = len(self._handlers)
+            await self._node.offer()
         return await self._node.transport.call(method, path, body, headers)
 
     async def close(self) -> None:

@@ -50,17 +50,6 @@ def blocking(function: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) ->
     return Made(function, call)
 
 
-def blocking_as(
-    make: Callable[[R, LoopThread], S], function: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]
-) -> Made[P, S]:
-    """The same, where what comes back has a blocking side of its own."""
-
-    def call(facade: Facade[Any], /, *args: P.args, **kwargs: P.kwargs) -> S:
-        return make(facade.thread.run(lambda: function(facade.aio, *args, **kwargs)), facade.thread)
-
-    return Made(function, call)
-
-
 def blocking_iterator(function: Callable[Concatenate[Any, P], AsyncIterator[R]]) -> Made[P, Iterator[R]]:
     """Iterates, waiting for each item."""
 

@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack
 
@@ -17,9 +17,11 @@ from foliot.sdk.handler import Handler, Isolation
 from foliot.sdk.job import AsyncJob, Job
 from foliot.sdk.loop_thread import LoopThread
 from foliot.sdk.options import OPTION_NAMES, Options, check_options, submit_body
+from foliot.wire import TemplateBody
 
 P = ParamSpec("P")
 R = TypeVar("R")
+TEMPLATE_NAMES = OPTION_NAMES & set(TemplateBody.__struct_fields__)
 Items = Iterable[Mapping[str, Any] | tuple[Any, ...] | list[Any]]
 
 
@@ -121,6 +123,16 @@ class JobFunction(Call[R], Generic[P, R]):
         merged: Options = {**self._options, **options}
         check_options(self.name, merged)
         return Call(self.aio.with_options(merged), self.thread)
+
+    def template(self, args: Sequence[Any], kwargs: Mapping[str, Any], options: Mapping[str, Any]) -> TemplateBody:
+        """The job that each run of a schedule is. TypeError, naming the argument, where they do not fit."""
+        merged = {name: value for name, value in {**self._options, **options}.items() if value is not None}
+        if wrong := merged.keys() - TEMPLATE_NAMES:
+            raise TypeError(
+                f"{self.name}: a run's id and times are its schedule's; leave out {', '.join(sorted(wrong))}"
+            )
+        body = submit_body(self.name, self._arguments.payload(args, kwargs), merged)
+        return TemplateBody(**{name: getattr(body, name) for name in TemplateBody.__struct_fields__})
 
     def _run(self, payload: bytes, context: JobContext) -> Any:
         args, kwargs = self._read(payload, context)

@@ -55,21 +55,30 @@ class Control:
         return await self._one(job_id, lambda record, now: _redrive(record, now, payload), if_match, caller, "retried")
 
     async def update(self, job_id: str, body: UpdateBody, *, if_match: int | None, caller: Caller) -> Changed:
-        async def lane_of(job: Job) -> tuple[Lane, int]:
-            queue = job.lane.queue if body.queue is UNSET else body.queue or DEFAULT_QUEUE
-            job_type = job.lane.job_type if body.job_type is UNSET else body.job_type
-            lane = Lane(job.lane.namespace, queue, job_type)
-            return lane, (await self._store.lane_ids([lane]))[0]
-
         for _ in range(ROUNDS):
             record = await self._load(job_id, if_match, caller)
-            lane, lane_id = await lane_of(record.job)
+            lane, lane_id = await self._lane(record.job, body)
             now = self._clock.now()
             job, due = _amended(record, body, lane, lane_id, caller, now)
             decided = transition(record.row, e.Reschedule(job=job, due=due), now, retry=record.job.retry)
             if await self._save([_allowed(record, decided, "changed")], [record]):
                 return Changed(status="updated", job_id=shown_id(record.job))
         raise _too_busy(job_id)
+
+    async def cancel_all(self, keys: Sequence[JobKey]) -> int:
+        """Cancel those that have not ended; how many were cancelled or asked to stop."""
+        return await self._change_all(list((await self._store.load(keys)).values()), _cancel)
+
+    async def amend_all(self, keys: Sequence[JobKey], body: UpdateBody, caller: Caller) -> int:
+        """Change those that have not started, each at the time it has; how many."""
+        records = [record for record in (await self._store.load(keys)).values() if not isinstance(record.row, Lease)]
+        lanes = {record.job.id: await self._lane(record.job, body) for record in records}
+
+        def decide(record: Record, now: int) -> Change | Refusal | None:
+            job, due = _amended(record, body, *lanes[record.job.id], caller, now)
+            return transition(record.row, e.Reschedule(job=job, due=due), now, retry=record.job.retry)
+
+        return await self._change_all(records, decide)
 
     async def many(self, action: Action, body: ManyBody, caller: Caller) -> ManyChanged:
         """All jobs that match, in batches. Jobs that the action does not suit are left as they are and not counted as
@@ -118,6 +127,12 @@ class Control:
                 return Changed(status=_status_after(change), job_id=shown_id(record.job))
         raise _too_busy(job_id)
 
+    async def _lane(self, job: Job, body: UpdateBody) -> tuple[Lane, int]:
+        queue = job.lane.queue if body.queue is UNSET else body.queue or DEFAULT_QUEUE
+        job_type = job.lane.job_type if body.job_type is UNSET else body.job_type
+        lane = Lane(job.lane.namespace, queue, job_type)
+        return lane, (await self._store.lane_ids([lane]))[0]
+
     async def _load(self, job_id: str, if_match: int | None, caller: Caller) -> Record:
         key = await find_key(self._store, job_id, caller)
         record = (await self._store.load([key])).get(key) if key is not None else None
@@ -130,12 +145,12 @@ class Control:
         return record
 
     async def _save(self, changes: Sequence[Change], records: Sequence[Record]) -> set[JobKey]:
-        won = await persist(lambda _again: self._store.save(changes, self._clock.now()))
-        announce(self._wake, [change for change in changes if change.id in won])
+        saved = await persist(lambda _again: self._store.save(changes, self._clock.now()))
+        announce(self._wake, changes, saved)
         for record in records:
-            if record.job.id in won and isinstance(record.row, Lease):
+            if record.job.id in saved.done and isinstance(record.row, Lease):
                 self._wake.stop(record.row.worker)
-        return won
+        return saved.done
 
 
 def _allowed(record: Record, decided: Change | Refusal, done: str) -> Change:

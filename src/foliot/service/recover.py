@@ -62,10 +62,10 @@ class Recover:
 
     async def _carry_out(self, decided: Sequence[Change | Refusal], now: Micros) -> int:
         changes = [change for change in decided if not isinstance(change, Refusal)]
-        won = await self._store.save(changes, now)
-        self._rate.add(len(won))
-        announce(self._wake, [change for change in changes if change.id in won])
-        return len(won)
+        saved = await self._store.save(changes, now)
+        self._rate.add(len(saved.done))
+        announce(self._wake, changes, saved)
+        return len(saved.done)
 
 
 def _is_late(claimed: Claimed) -> bool:

@@ -19,7 +19,7 @@ from foliot.service.announce import announce
 from foliot.service.group import Group
 from foliot.service.rates import Rate
 from foliot.service.wake import Wake
-from foliot.store.base import Fenced, JobStore, LogLine
+from foliot.store.base import NOTHING_SAVED, Fenced, JobStore, LogLine
 from foliot.wire import (
     LOG_LEVELS,
     LOG_LINE_LIMIT,
@@ -80,11 +80,10 @@ class Reports:
         open_ = reports
         for _ in range(ROUNDS):
             changes, lost = await self._decide(open_, now)
-            won = await self._store.save(changes, now) if changes else set()
-            took = [change for change in changes if change.id in won]
-            self._rate.add(sum(not isinstance(change, Mark) for change in took))
-            announce(self._wake, took)
-            missed = {change.id for change in changes if change.id not in won}
+            saved = await self._store.save(changes, now) if changes else NOTHING_SAVED
+            self._rate.add(sum(change.id in saved.done and not isinstance(change, Mark) for change in changes))
+            announce(self._wake, changes, saved)
+            missed = {change.id for change in changes if change.id not in saved.done}
             again, late = await self._sort_out({key: open_[key] for key in missed | lost})
             refused += late
             if not again:

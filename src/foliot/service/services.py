@@ -5,6 +5,9 @@ from foliot.domain.duration import Micros
 from foliot.domain.ids import IdMaker
 from foliot.service.control import Control
 from foliot.service.dispatch import Dispatch
+from foliot.service.firing import Firing
+from foliot.service.forecast import Forecasts
+from foliot.service.preview import Preview
 from foliot.service.query import Query
 from foliot.service.rates import Rate
 from foliot.service.recover import Recover
@@ -25,8 +28,11 @@ class Services:
         self._store = store
         self.submit = Submit(store, clock, ids, wake, submitted)
         self.query = Query(store, clock, wake, Roster(store, clock), submitted=submitted, started=started, ended=ended)
-        self.schedules = Schedules(clock)
         self.control = Control(store, clock, wake)
+        self.firing = Firing(store, clock, ids, wake, self.control, submitted)
+        self.schedules = Schedules(store, clock, ids, self.firing, self.control)
+        self.preview = Preview(clock)
+        self.forecasts = Forecasts(store, clock)
         self.dispatch = Dispatch(store, clock, ids, wake, started)
         self.reports = Reports(store, clock, ids, wake, ended)
         self.recover = Recover(store, clock, wake, ended)

@@ -13,9 +13,10 @@ from foliot.domain.access import Caller
 from foliot.domain.duration import Micros, parse_duration
 from foliot.domain.errors import BadInput, Conflict, TooLarge
 from foliot.domain.ids import JOB, IdMaker, JobKey
-from foliot.domain.job import DEFAULT_TIMEOUT, Job, Lane, Ready
+from foliot.domain.job import DEFAULT_TIMEOUT, Job, Lane
 from foliot.domain.retry import Retry
 from foliot.domain.states import submit
+from foliot.service.announce import announce_new
 from foliot.service.group import Group
 from foliot.service.rates import Rate
 from foliot.service.wake import Wake
@@ -24,6 +25,7 @@ from foliot.wire import (
     PAYLOAD_LIMIT,
     BatchBody,
     BatchSubmitted,
+    JobFields,
     RetryBody,
     SubmitBody,
     Submitted,
@@ -65,9 +67,9 @@ class Submit:
         for index, (body, key) in enumerate(zip(bodies, keys, strict=True)):
             try:
                 lane, lane_id = lanes[body.queue or DEFAULT_QUEUE, body.job_type]
-                jobs.append(_new_job(body, JobKey(key), lane, lane_id, caller, now))
+                jobs.append(new_job(body, JobKey(key), lane, lane_id, caller, now))
             except BadInput as error:
-                raise _within(error, f"{where}[{index}]" if where else "") from None
+                raise within(error, f"{where}[{index}]" if where else "") from None
         answer = await self.group.add(
             Submission(
                 namespace=caller.namespace,
@@ -97,24 +99,21 @@ class Submit:
         for submission, answer in zip(submissions, answers, strict=True):
             if isinstance(answer, Accepted):
                 self._rate.add(len(answer.new))
-                self._announce(submission.jobs)
+                announce_new(self._wake, submission.jobs)  # also after a repeat: the first try may have been cut off
         return answers
 
-    def _announce(self, jobs: Sequence[NewJob]) -> None:
-        """Hints for what was accepted, also after a repeat: the first try may have been cut off before."""
-        ready: set[int] = set()
-        for job in jobs:
-            if isinstance(job.row, Ready):
-                ready.add(job.row.lane_id)
-            else:
-                self._wake.due(job.row.due, job.job.id)
-            if job.row.deadline is not None:
-                self._wake.deadline(job.row.deadline)
-        if ready:
-            self._wake.ready(ready)
 
-
-def _new_job(body: SubmitBody, key: JobKey, lane: Lane, lane_id: int, caller: Caller, now: Micros) -> NewJob:
+def new_job(
+    body: SubmitBody,
+    key: JobKey,
+    lane: Lane,
+    lane_id: int,
+    caller: Caller,
+    now: Micros,
+    *,
+    schedule_id: str | None = None,
+) -> NewJob:
+    """The job that a body asks for, and where it begins. Raises `BadInput`."""
     name = body.job_id or None
     if name is not None and name.startswith(JOB):
         raise BadInput.at("job_id", f"the prefix {JOB} is for generated ids; choose another job_id, or leave it out")
@@ -132,11 +131,12 @@ def _new_job(body: SubmitBody, key: JobKey, lane: Lane, lane_id: int, caller: Ca
         deadline=to_micros(body.deadline) if body.deadline else None,
         tags=tuple(body.tags) if body.tags else (),
         owner=body.owner or caller.name,
+        schedule_id=schedule_id,
     )
     return NewJob(job=job, row=submit(job, now), body_hash=_hash(encode(body)) if name else b"")
 
 
-def parse_priority(body: UpdateBody) -> int:
+def parse_priority(body: JobFields) -> int:
     return priorities.parse_priority(body.priority) if isinstance(body.priority, int | str) else priorities.DEFAULT
 
 
@@ -151,7 +151,7 @@ def parse_due(body: UpdateBody, now: Micros) -> Micros | None:
     return None
 
 
-def parse_payload(body: UpdateBody) -> str:
+def parse_payload(body: JobFields) -> str:
     raw = bytes(body.payload) if body.payload is not UNSET else b"{}"
     if len(raw) > PAYLOAD_LIMIT:
         raise TooLarge.at(
@@ -163,7 +163,7 @@ def parse_payload(body: UpdateBody) -> str:
         raise BadInput.at("payload", "not valid UTF-8") from None
 
 
-def parse_timeout(body: UpdateBody) -> Micros:
+def parse_timeout(body: JobFields) -> Micros:
     if body.timeout is UNSET or body.timeout is None:
         return DEFAULT_TIMEOUT
     timeout = parse_duration(body.timeout, "timeout")
@@ -185,7 +185,7 @@ def parse_retry(body: RetryBody) -> Retry:
     )
 
 
-def _within(error: BadInput, where: str) -> BadInput:
+def within(error: BadInput, where: str) -> BadInput:
     """The same error, its fields named from the top of the request."""
     if not where:
         return error

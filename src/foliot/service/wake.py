@@ -4,15 +4,17 @@ costs a short poll, never a job. A node passes its own hints on to the other nod
 from collections.abc import Callable, Collection
 
 from foliot.domain.duration import Micros
-from foliot.domain.ids import JobKey, WorkerKey
+from foliot.domain.ids import JobKey, ScheduleKey, WorkerKey
 
 
 class Wake:
-    """Four kinds of hint. `tell` is false for hints that came from another node."""
+    """All kinds of hint. `tell` is false for hints that came from another node."""
 
     def __init__(self) -> None:
         self.on_ready: list[Callable[[Collection[int], bool], None]] = []
         self.on_due: list[Callable[[Micros, JobKey | None, bool], None]] = []
+        self.on_fire: list[Callable[[Micros, ScheduleKey | None, bool], None]] = []
+        self.on_freed: list[Callable[[Collection[ScheduleKey]], None]] = []
         self.on_stop: list[Callable[[WorkerKey, bool], None]] = []
         self.on_deadline: list[Callable[[Micros], None]] = []
         self.on_log: list[Callable[[Collection[JobKey]], None]] = []
@@ -26,6 +28,16 @@ class Wake:
         """A job is due at `time`."""
         for listener in self.on_due:
             listener(time, key, tell)
+
+    def fire(self, time: Micros, key: ScheduleKey | None = None, *, tell: bool = True) -> None:
+        """A schedule is due at `time`."""
+        for listener in self.on_fire:
+            listener(time, key, tell)
+
+    def freed(self, keys: Collection[ScheduleKey]) -> None:
+        """Runs of these schedules have ended, or due times of theirs have come to wait."""
+        for listener in self.on_freed:
+            listener(keys)
 
     def stop(self, worker: WorkerKey, *, tell: bool = True) -> None:
         """A worker has something to stop, or was told to drain, or is gone."""

@@ -7,9 +7,10 @@ import msgspec
 
 from foliot.domain.changes import Change
 from foliot.domain.duration import Micros
-from foliot.domain.ids import JobKey, WorkerKey
+from foliot.domain.ids import JobKey, ScheduleKey, WorkerKey
 from foliot.domain.job import Attempt, AttemptStatus, Job, Lane, Lease, Ready, Record, Waiting
 from foliot.domain.placement import Order
+from foliot.domain.schedule import Run, Schedule, Standing
 from foliot.domain.worker import Worker
 
 
@@ -107,6 +108,27 @@ class Page(msgspec.Struct, frozen=True):
     next: JobKey | None
 
 
+class Saved(msgspec.Struct, frozen=True):
+    """What a `save` did: the jobs whose change took effect, and the schedules of which it ended a run."""
+
+    done: set[JobKey]
+    freed: set[ScheduleKey]
+
+
+NOTHING_SAVED = Saved(set(), set())
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule's next state, with all that comes with it: rows of the ledger, and jobs, each a run under way from
+    then on (of a backfill where its row says so). It takes effect where the schedule stands at the version before it
+    (a new one, of version 1, where its name is free) and the store's clock has reached `not_before`."""
+
+    schedule: Schedule
+    runs: Sequence[Run] = ()
+    jobs: Sequence[NewJob] = ()
+    not_before: Micros = 0
+
+
 class Beat(msgspec.Struct, frozen=True):
     """What a worker's heartbeat brings back: the worker, and its attempts that are to stop."""
 
@@ -160,13 +182,14 @@ class JobStore(Protocol):
 
     async def list_jobs(self, filter: Filter, *, limit: int, before: JobKey | None) -> Page: ...
 
-    async def save(self, changes: Sequence[Change], now: Micros) -> set[JobKey]:
-        """Carry out changes (at most one a job) in one transaction; the ids of those that took effect.
+    async def save(self, changes: Sequence[Change], now: Micros) -> Saved:
+        """Carry out changes (at most one a job) in one transaction.
 
         A change takes effect where the row it replaces is in its place with the version and nonce it names (where it
         names them). `Requeue` writes the new narrow row, the attempt's record and the wide row where given; `End`
         writes history with what it copies from the row; `Mark` changes the lease in place, and adds one to its
-        version where it notes a cancel.
+        version where it notes a cancel. A schedule's run is under way until its `End`, and again from a `Requeue` out
+        of history on.
         """
         ...
 
@@ -259,6 +282,53 @@ class WorkerStore(Protocol):
         ...
 
 
+class ScheduleStore(Protocol):
+    async def save_schedules(self, steps: Sequence[Step]) -> set[ScheduleKey]:
+        """Carry out steps (at most one a schedule) in one transaction; the ids of those that took effect.
+
+        A run of the ledger replaces the one with the same `due` and `until`, unless that has its job (`WITH_JOB`), or
+        both have no verdict. A job whose name is taken is not written again: the due time has its job.
+        """
+        ...
+
+    async def schedule(self, namespace: str, name: str) -> Schedule | None: ...
+
+    async def list_schedules(self, namespace: str, *, limit: int, before: ScheduleKey | None) -> Sequence[Schedule]:
+        """Newest first, those made before `before`."""
+        ...
+
+    async def remove_schedule(self, key: ScheduleKey, version: int) -> bool:
+        """Take it away, where it stands at that version, with its waiting due times. Its jobs stay; its ledger is not
+        found any more and goes with its time."""
+        ...
+
+    async def peek_schedules(self, until: Micros, limit: int) -> list[Standing]:
+        """The schedules that are not paused and due up to `until`, earliest first; where there is none up to then, the
+        single earliest one of all."""
+        ...
+
+    async def standings(self, keys: Sequence[ScheduleKey]) -> dict[ScheduleKey, Standing]:
+        """Each schedule as one snapshot; unknown ones are left out."""
+        ...
+
+    async def waiting_schedules(self, limit: int, *, after: int = 0) -> list[ScheduleKey]:
+        """Schedules that are not paused and have due times that wait, by id, those above `after`."""
+        ...
+
+    async def runs(self, key: ScheduleKey, *, limit: int, before: Micros | None) -> list[Run]:
+        """The ledger, newest due time first, from before `before` on; of the same `due`, the longer range first."""
+        ...
+
+    async def settled_dues(self, key: ScheduleKey, since: Micros, until: Micros) -> set[Micros]:
+        """The due times from `since` to `until`, both included, that have their job, or wait for it."""
+        ...
+
+    async def due_by_minute(self, namespace: str, since: Micros, until: Micros) -> dict[Micros, int]:
+        """How many waiting jobs (no hold, no parents) are due from `since` on and before `until`, in each minute that
+        has some; the key is its start."""
+        ...
+
+
 class LifecycleStore(Protocol):
     kind: str  # "sqlite" or "postgres", for people
 
@@ -290,7 +360,8 @@ class LifecycleStore(Protocol):
 
     async def forget(self, before: Micros, limit: int) -> int:
         """Take away what is past: jobs made and ended before `before`, with all that belongs to them, and request
-        keys older than 24 h before the store's clock. Live jobs stay, however old. At most about `limit` rows a call;
+        keys older than 24 h before the store's clock, and rows of the ledger decided before `before` (not those that
+        wait). Live jobs stay, however old. At most about `limit` rows a call;
         the number taken, 0 when nothing is left to do."""
         ...
 
@@ -307,5 +378,5 @@ class LifecycleStore(Protocol):
         ...
 
 
-class Store(JobStore, DispatchStore, WorkerStore, LifecycleStore, Protocol):
+class Store(JobStore, DispatchStore, ScheduleStore, WorkerStore, LifecycleStore, Protocol):
     """Everything, as nodes use it."""

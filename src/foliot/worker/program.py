@@ -2,11 +2,16 @@
 
 import asyncio
 import logging
+import math
 import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 
+from foliot.sdk.apply import apply_at_start
+from foliot.sdk.async_client import AsyncClient
+from foliot.wire import ScheduleBody
 from foliot.worker.node import WorkerRefused
 from foliot.worker.worker import Worker
 
@@ -16,16 +21,16 @@ FORCED = 130
 _log = logging.getLogger("foliot.worker")
 
 
-def run_worker(worker: Worker) -> int:
+def run_worker(worker: Worker, schedules: Sequence[ScheduleBody] = ()) -> int:
     """Run it to its end and return the exit code. SIGTERM or SIGINT drains, a second one hurries, a third ends at
-    once."""
+    once. `schedules` are made or changed on the node once it has taken the worker."""
     if not logging.getLogger().handlers:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     before = set(threading.enumerate())
     loop = _new_loop()
     try:
         asyncio.set_event_loop(loop)
-        code = loop.run_until_complete(_run(worker))
+        code = loop.run_until_complete(_run(worker, schedules))
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         asyncio.set_event_loop(None)
@@ -37,7 +42,7 @@ def run_worker(worker: Worker) -> int:
     return code
 
 
-async def _run(worker: Worker) -> int:
+async def _run(worker: Worker, schedules: Sequence[ScheduleBody]) -> int:
     loop = asyncio.get_running_loop()
     signals = 0
 
@@ -51,6 +56,7 @@ async def _run(worker: Worker) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     await worker.start()
+    applying = asyncio.create_task(_apply(worker, schedules))
     try:
         await worker.wait()
     except WorkerRefused as error:
@@ -61,7 +67,17 @@ async def _run(worker: Worker) -> int:
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+        applying.cancel()
+        await asyncio.wait([applying])
     return 0
+
+
+async def _apply(worker: Worker, schedules: Sequence[ScheduleBody]) -> None:
+    """For as long as it takes: a node that is away now must not leave a schedule unmade."""
+    if schedules:
+        await worker.started.wait()
+        async with AsyncClient(worker.url, worker.key, patience=math.inf) as client:
+            await apply_at_start(client, schedules)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

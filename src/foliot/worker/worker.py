@@ -49,6 +49,8 @@ class Worker:
     ) -> None:
         if concurrency < 1:
             raise ValueError(f"concurrency is {concurrency}; it must be 1 or more")
+        self.url = url
+        self.key = key
         self.grace = grace
         self.started = asyncio.Event()
         self.worker_id: str | None = None

@@ -24,7 +24,7 @@ async def test_an_end_by_token_alone_copies_what_the_lease_knew(scene: Scene) ->
     )
     assert isinstance(end, End)
     assert end.version is None
-    assert await scene.store.save([end], scene.now) == {lease.id}
+    assert await scene.save([end]) == {lease.id}
     record = await scene.record(lease.id)
     assert isinstance(record.row, Ended)
     assert record.row == Ended(
@@ -89,7 +89,7 @@ async def test_a_retry_writes_the_attempt_and_the_next_row(scene: Scene) -> None
     before = await scene.record(lease.id)
     change = scene.decide(before, events.FailRetriable(error='"e"', exit_code=1, retry_after=HOUR))
     assert isinstance(change, Requeue)
-    assert await scene.store.save([change], scene.now) == {lease.id}
+    assert await scene.save([change]) == {lease.id}
     record = await scene.record(lease.id)
     assert record.row == change.row
     assert record.last == change.attempt
@@ -208,17 +208,17 @@ async def test_a_change_made_from_an_outdated_view_changes_nothing(
     assert isinstance(change, Requeue | End)
     assert change.version is not None
     for stale in (change.version - 1, change.version + 1):
-        assert await scene.store.save([msgspec.structs.replace(change, version=stale)], scene.now) == set()
+        assert await scene.save([msgspec.structs.replace(change, version=stale)]) == set()
     if change.nonce is not None:
         wrong = msgspec.structs.replace(change, nonce=change.nonce + 1)
-        assert await scene.store.save([wrong], scene.now) == set()
+        assert await scene.save([wrong]) == set()
     for other in Place:
         if other is not place and not (isinstance(change, End) and other is Place.HISTORY):
             elsewhere = msgspec.structs.replace(change, source=other)
-            assert await scene.store.save([elsewhere], scene.now) == set()
+            assert await scene.save([elsewhere]) == set()
     assert await scene.record(key) == record
-    assert await scene.store.save([change], scene.now) == {key}
-    assert await scene.store.save([change], scene.now) == set()
+    assert await scene.save([change]) == {key}
+    assert await scene.save([change]) == set()
 
 
 async def test_an_end_or_mark_with_an_old_nonce_changes_nothing(scene: Scene) -> None:
@@ -229,8 +229,8 @@ async def test_an_end_or_mark_with_an_old_nonce_changes_nothing(scene: Scene) ->
     mark = states.transition(old, events.Progress(progress="{}"), scene.now, retry=Retry())
     assert isinstance(end, End)
     assert isinstance(mark, Mark)
-    assert await scene.store.save([end], scene.now) == set()
-    assert await scene.store.save([mark], scene.now) == set()
+    assert await scene.save([end]) == set()
+    assert await scene.save([mark]) == set()
     assert await scene.record(lease.id) == record
 
 
@@ -244,7 +244,7 @@ async def test_a_token_of_an_earlier_attempt_ends_nothing(scene: Scene) -> None:
     (second,) = await scene.claim(worker, record.job)
     end = states.transition(Held(id=first.id, nonce=first.nonce), events.Succeed(), scene.now, retry=Retry())
     assert isinstance(end, End)
-    assert await scene.store.save([end], scene.now) == set()
+    assert await scene.save([end]) == set()
     assert await scene.row(first.id) == second.lease
 
 
@@ -253,9 +253,9 @@ async def test_changes_of_unknown_jobs_take_no_effect(scene: Scene) -> None:
     end = states.transition(Held(id=nobody, nonce=1), events.Succeed(), scene.now, retry=Retry())
     assert isinstance(end, End)
     mark = Mark(id=nobody, nonce=1, progress="{}")
-    assert await scene.store.save([end], scene.now) == set()
-    assert await scene.store.save([mark], scene.now) == set()
-    assert await scene.store.save([], scene.now) == set()
+    assert await scene.save([end]) == set()
+    assert await scene.save([mark]) == set()
+    assert await scene.save([]) == set()
 
 
 async def test_a_batch_of_all_kinds_carries_out_what_is_current(scene: Scene) -> None:
@@ -277,7 +277,7 @@ async def test_a_batch_of_all_kinds_carries_out_what_is_current(scene: Scene) ->
         redriven.id: events.Redrive(job=redriven),
     }
     changes = [scene.decide(await scene.record(key), event) for key, event in happenings.items()]
-    assert await scene.store.save([stale_change, *changes], scene.now) == set(happenings)
+    assert await scene.save([stale_change, *changes]) == set(happenings)
     expected: dict[JobKey, type[Row]] = {
         marked.id: Lease,
         retried.id: Waiting,

@@ -172,7 +172,7 @@ class Lives(RuleBasedStateMachine):
         change = states.transition(record.row, EVENTS[name](record.job), self.scene.now, retry=record.job.retry)
         if isinstance(change, Refusal):
             return
-        assert self.wait(self.store.save([change], self.scene.now)) == {key}
+        assert self.wait(self.scene.save([change])) == {key}
         self.records[key] = applied(record, change)
         ended = change.attempt if isinstance(change, Requeue) else None
         after = self.records[key].row
@@ -180,7 +180,7 @@ class Lives(RuleBasedStateMachine):
             ended = after.last
         if ended is not None and ended not in self.attempts[key]:
             self.attempts[key].append(ended)
-        assert isinstance(change, Mark) or self.wait(self.store.save([change], self.scene.now)) == set()
+        assert isinstance(change, Mark) or self.wait(self.scene.save([change])) == set()
 
     @rule(key=keys, name=st.sampled_from(sorted(EVENTS)))
     def come_too_late(self, key: JobKey, name: str) -> None:
@@ -190,7 +190,7 @@ class Lives(RuleBasedStateMachine):
         if isinstance(change, Requeue) or (isinstance(change, End) and change.version is not None):
             assert change.version is not None
             old = msgspec.structs.replace(change, version=change.version - 1)
-            assert self.wait(self.store.save([old], self.scene.now)) == set()
+            assert self.wait(self.scene.save([old])) == set()
 
     @rule()
     def admit(self) -> None:

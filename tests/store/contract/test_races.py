@@ -30,7 +30,7 @@ async def test_a_claim_racing_a_change_of_the_job_never_gets_a_mix(scene: Scene)
         job = await scene.submitted(job_type=f"t{turn}", payload='"old"', priority=2)
         changed = msgspec.structs.replace(job, payload='"new"', priority=9)
         change = scene.decide(await scene.record(job.id), events.Reschedule(job=changed, due=scene.now))
-        done, claimed = await asyncio.gather(scene.store.save([change], scene.now), scene.claim(worker, job))
+        done, claimed = await asyncio.gather(scene.save([change]), scene.claim(worker, job))
         after = await scene.record(job.id)
         assert after.job == (changed if done else job)
         assert after.row.priority == after.job.priority if not isinstance(after.row, Ended) else True
@@ -47,7 +47,7 @@ async def test_a_pause_racing_a_claim_holds_the_job_or_loses(scene: Scene) -> No
     for turn in range(ROUNDS):
         job = await scene.submitted(job_type=f"t{turn}")
         change = scene.decide(await scene.record(job.id), events.Pause())
-        claimed, done = await asyncio.gather(scene.claim(worker, job), scene.store.save([change], scene.now))
+        claimed, done = await asyncio.gather(scene.claim(worker, job), scene.save([change]))
         row = await scene.row(job.id)
         assert bool(claimed) != bool(done)
         assert isinstance(row, Waiting if done else Lease)
@@ -59,7 +59,7 @@ async def test_a_cancel_racing_an_admission_ends_the_job_or_loses(scene: Scene) 
         job = await scene.submitted(due=now)
         scene.now = now
         change = scene.decide(await scene.record(job.id), events.Cancel())
-        admitted, done = await asyncio.gather(scene.store.admit([job.id]), scene.store.save([change], scene.now))
+        admitted, done = await asyncio.gather(scene.store.admit([job.id]), scene.save([change]))
         assert bool(admitted) != bool(done)
         assert isinstance(await scene.row(job.id), Ended if done else Ready)
 
@@ -70,12 +70,12 @@ async def test_a_lost_job_is_claimed_by_one_and_its_old_token_ends_nothing(scene
     for _ in range(ROUNDS):
         record = await scene.record(lease.id)
         recovery = scene.decide(record, events.WorkerGone())
-        done, claimed = await asyncio.gather(scene.store.save([recovery], scene.now), scene.claim(worker, record.job))
+        done, claimed = await asyncio.gather(scene.save([recovery]), scene.claim(worker, record.job))
         assert done == {lease.id}
         claimed = claimed or await scene.claim(worker, record.job)
         (again,) = claimed
         assert again.lease.attempt == lease.attempt + 1
-        assert await scene.store.save([end_by(lease, scene.now)], scene.now) == set()
+        assert await scene.save([end_by(lease, scene.now)]) == set()
         lease = again.lease
     executions = await scene.store.executions(lease.id)
     assert [attempt.attempt for attempt in executions] == list(range(1, ROUNDS + 2))
@@ -86,9 +86,7 @@ async def test_of_an_end_and_a_recovery_of_the_same_lease_one_takes_effect(scene
     for _ in range(ROUNDS):
         lease = await scene.running(worker)
         recovery = scene.decide(await scene.record(lease.id), events.WorkerGone())
-        ended, recovered = await asyncio.gather(
-            scene.store.save([end_by(lease, scene.now)], scene.now), scene.store.save([recovery], scene.now)
-        )
+        ended, recovered = await asyncio.gather(scene.save([end_by(lease, scene.now)]), scene.save([recovery]))
         assert bool(ended) != bool(recovered)
         assert isinstance(await scene.row(lease.id), Ended if ended else Waiting)
 
@@ -97,7 +95,7 @@ async def test_of_many_equal_saves_one_takes_effect(scene: Scene) -> None:
     worker = await scene.worker()
     for _ in range(ROUNDS):
         lease = await scene.running(worker)
-        saves = [scene.store.save([end_by(lease, scene.now)], scene.now) for _ in range(5)]
+        saves = [scene.save([end_by(lease, scene.now)]) for _ in range(5)]
         assert sorted(map(len, await asyncio.gather(*saves))) == [0, 0, 0, 0, 1]
         assert len(await scene.store.executions(lease.id)) == 1
 
@@ -105,7 +103,7 @@ async def test_of_many_equal_saves_one_takes_effect(scene: Scene) -> None:
 async def save_both_ways(scene: Scene, changes: Sequence[Change]) -> None:
     """Several callers, the same changes in opposite orders: each takes effect once, and all return."""
     orders = [list(changes), list(reversed(changes))] * 2
-    answers = await asyncio.gather(*(scene.store.save(order, scene.now) for order in orders))
+    answers = await asyncio.gather(*(scene.save(order) for order in orders))
     taken = sorted(key for answer in answers for key in answer)
     assert taken == sorted(change.id for change in changes)
 
@@ -136,7 +134,7 @@ async def test_marks_and_ends_in_opposite_order_do_not_lock_each_other_out(scene
         leases = [entry.lease for entry in await scene.claim(worker, jobs[0], 10)]
         marks = [Mark(id=lease.id, nonce=lease.nonce, progress="{}") for lease in leases]
         ends = [end_by(lease, scene.now) for lease in reversed(leases)]
-        _, ended = await asyncio.gather(scene.store.save(marks, scene.now), scene.store.save(ends, scene.now))
+        _, ended = await asyncio.gather(scene.save(marks), scene.save(ends))
         assert ended == {lease.id for lease in leases}
 
 

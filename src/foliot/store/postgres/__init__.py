@@ -1,19 +1,21 @@
 """The store on PostgreSQL, for many nodes over one database.
 
 Each file is one part of the contract in `foliot.store.base`: `submissions` keeps new jobs, `changes` moves them,
-`dispatch` hands them to workers, `jobs` and `lists` read them, `workers`, `days` (partitions) and `lifecycle` are the
-rest. All of them stand on `connections`, which also says what a failure means: before a commit was sent nothing
-happened; after it the fate is unknown and the same call again finds out. `marks` keeps claims fast while old
-snapshots keep dead rows alive.
+`dispatch` hands them to workers, `jobs` and `lists` read them, `schedules` makes them when they are due, `workers`,
+`days` (partitions) and `lifecycle` are the rest. All of them stand on `connections`, which also says what a failure
+means: before a commit was sent nothing happened; after it the fate is unknown and the same call again finds out.
+`marks` keeps claims fast while old snapshots keep dead rows alive.
 
-Every method is one transaction, and one statement where it can be. Locks are taken in one order: names, then narrow
-rows by place and id. A transaction that loses all the same (a deadlock) is repeated.
+Every method is one transaction, and one statement where it can be. Locks are taken in one order: schedules by id, then
+names, then narrow rows by place and id, then runs under way. A transaction that loses all the same (a deadlock) is
+repeated.
 """
 
 from foliot.store.postgres.changes import Changes
 from foliot.store.postgres.dispatch import Dispatch
 from foliot.store.postgres.lifecycle import Lifecycle
 from foliot.store.postgres.lists import Lists
+from foliot.store.postgres.schedules import Schedules
 from foliot.store.postgres.schema import migrate
 from foliot.store.postgres.submissions import Submissions
 from foliot.store.postgres.workers import Workers
@@ -21,5 +23,5 @@ from foliot.store.postgres.workers import Workers
 __all__ = ["PostgresStore", "migrate"]
 
 
-class PostgresStore(Submissions, Changes, Lists, Dispatch, Workers, Lifecycle):
+class PostgresStore(Submissions, Changes, Schedules, Lists, Dispatch, Workers, Lifecycle):
     """Everything that nodes ask of a store, on one database."""

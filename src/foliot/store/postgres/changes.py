@@ -1,12 +1,15 @@
 """Carrying out changes: whoever deletes the row it names owns the move."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import assert_never
+
+import asyncpg
 
 from foliot.domain.changes import Change, End, Mark, Place, Requeue
 from foliot.domain.duration import Micros
 from foliot.domain.ids import JobKey
 from foliot.domain.job import Ready, Waiting
+from foliot.store.base import Saved
 from foliot.store.postgres.connections import Connection, columns
 from foliot.store.postgres.part import SQL, Part
 from foliot.store.postgres.rows import attempt_values, changed_job_values, narrow_values
@@ -16,7 +19,7 @@ _ORDER = (Place.WAITING, Place.READY, Place.LEASES, Place.HISTORY)  # in which r
 
 
 class Changes(Part):
-    async def save(self, changes: Sequence[Change], now: Micros) -> set[JobKey]:
+    async def save(self, changes: Sequence[Change], now: Micros) -> Saved:
         ends: dict[Place, list[End]] = {}
         requeues: dict[Place, list[Requeue]] = {}
         marks: list[Mark] = []
@@ -31,28 +34,40 @@ class Changes(Part):
                 case _:
                     assert_never(change)
         if not requeues and not marks and ends.keys() == {Place.LEASES}:
-            rows = await self._connections.write(SQL["end_leases"], *_lease_ends(ends[Place.LEASES]))
-            return {row[0] for row in rows}
+            return _saved(await self._connections.write(SQL["end_leases"], *_lease_ends(ends[Place.LEASES])))
 
-        async def work(connection: Connection) -> set[JobKey]:
-            done: set[JobKey] = set()
+        async def work(connection: Connection) -> Saved:
+            saved = Saved(set(), set())
             for place in _ORDER:
                 if place in ends:
-                    done |= await _end(connection, place, ends[place])
+                    ended = await _end(connection, place, ends[place])
+                    saved.done.update(ended.done)
+                    saved.freed.update(ended.freed)
                 if place in requeues:
-                    done |= await _requeue(connection, place, requeues[place])
+                    saved.done.update(await _requeue(connection, place, requeues[place]))
                 if place is Place.LEASES and marks:
-                    done |= await _mark(connection, marks)
-            return done
+                    saved.done.update(await _mark(connection, marks))
+            return saved
 
         try:
-            return await self._connections.transact(work) if changes else set()
+            return await self._connections.transact(work) if changes else Saved(set(), set())
         finally:
             self._marks.lower_to(requeue.row for group in requeues.values() for requeue in group)
 
 
 def _key(change: Change) -> int:
     return change.id
+
+
+def _saved(rows: Iterable[asyncpg.Record]) -> Saved:
+    """What an end answers with: jobs, then schedules."""
+    done, freed = set(), set()
+    for key, schedule in rows:
+        if schedule is None:
+            done.add(key)
+        else:
+            freed.add(schedule)
+    return Saved(done, freed)
 
 
 def _lease_ends(ends: Sequence[End]) -> list[list[object]]:
@@ -77,13 +92,11 @@ def _lease_ends(ends: Sequence[End]) -> list[list[object]]:
     )
 
 
-async def _end(connection: Connection, place: Place, ends: Sequence[End]) -> set[JobKey]:
+async def _end(connection: Connection, place: Place, ends: Sequence[End]) -> Saved:
     if place is Place.LEASES:
-        rows = await connection.fetch(SQL["end_leases"], *_lease_ends(ends))
-    else:
-        values = [(end.id, end.version, end.state, end.reason, end.ended, end.error, end.result) for end in ends]
-        rows = await connection.fetch(SQL[f"end_{place.value}"], *columns(values, 7))
-    return {row[0] for row in rows}
+        return _saved(await connection.fetch(SQL["end_leases"], *_lease_ends(ends)))
+    values = [(end.id, end.version, end.state, end.reason, end.ended, end.error, end.result) for end in ends]
+    return _saved(await connection.fetch(SQL[f"end_{place.value}"], *columns(values, 7)))
 
 
 async def _requeue(connection: Connection, place: Place, requeues: Sequence[Requeue]) -> set[JobKey]:
@@ -102,6 +115,8 @@ async def _requeue(connection: Connection, place: Place, requeues: Sequence[Requ
     ):
         if rows:
             await connection.execute(SQL[query], *columns(rows, width))
+    if place is Place.HISTORY and left:
+        await connection.execute(SQL["reopen_runs"], sorted(left))
     return left
 
 

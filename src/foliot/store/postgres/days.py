@@ -55,6 +55,7 @@ class Days(Part):
     async def forget(self, before: Micros, limit: int) -> int:
         gone = len(await self._connections.write(SQL["forget_request_keys"], REQUEST_KEY_AGE, limit))
         gone += len(await self._connections.write(SQL["forget_kept"], before, first_of(before), limit))
+        gone += len(await self._connections.write(SQL["forget_ledger"], before, limit))
         past = [day for day in map(Day.named, await self._days()) if day.high <= first_of(before)]
         for day in past:
             if gone >= limit:

@@ -45,7 +45,7 @@ class Submissions(Part):
                 return await self._connections.transact(lambda connection: _copy(connection, jobs))
             except UniqueViolationError:
                 pass  # some are there already: find out which
-        return {row[0] for row in await self._connections.write(SQL["insert_jobs"], *_columns(jobs))}
+        return {row[0] for row in await self._connections.write(SQL["insert_jobs"], *job_columns(jobs))}
 
 
 async def _copy(connection: Connection, jobs: Sequence[NewJob]) -> set[JobKey]:
@@ -61,7 +61,8 @@ async def _copy(connection: Connection, jobs: Sequence[NewJob]) -> set[JobKey]:
     return {new.job.id for new in jobs}
 
 
-def _columns(jobs: Sequence[NewJob]) -> list[list[object]]:
+def job_columns(jobs: Sequence[NewJob]) -> list[list[object]]:
+    """As `insert_jobs` takes them."""
     return columns([new_job_values(new) for new in sorted(jobs, key=_key)], 20)
 
 
@@ -97,7 +98,7 @@ async def _insert_named(
         answers.append(answer)
     await names.settle(connection)
     await requests.settle(connection)
-    rows = await connection.fetch(SQL["insert_jobs"], *_columns(accepted)) if accepted else []
+    rows = await connection.fetch(SQL["insert_jobs"], *job_columns(accepted)) if accepted else []
     kept = {row[0] for row in rows}
     return [
         Accepted(answer.ids, [key for key in answer.new if key in kept]) if isinstance(answer, Accepted) else answer

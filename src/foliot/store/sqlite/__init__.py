@@ -12,10 +12,11 @@ nothing of that call is kept, and the calls beside it are.
 from foliot.store.sqlite.dispatch import SqliteDispatch
 from foliot.store.sqlite.jobs import SqliteJobs
 from foliot.store.sqlite.lifecycle import SqliteLifecycle
+from foliot.store.sqlite.schedules import SqliteSchedules
 from foliot.store.sqlite.workers import SqliteWorkers
 
 
-class SqliteStore(SqliteJobs, SqliteDispatch, SqliteWorkers, SqliteLifecycle):
+class SqliteStore(SqliteJobs, SqliteDispatch, SqliteSchedules, SqliteWorkers, SqliteLifecycle):
     """`Store` on SQLite: `SqliteStore("foliot.db")`."""
 
 

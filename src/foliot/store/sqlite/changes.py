@@ -12,10 +12,11 @@ from typing import Final
 import msgspec
 
 from foliot.domain.changes import Change, End, Mark, Place, Requeue
-from foliot.domain.ids import JobKey
+from foliot.domain.ids import JobKey, ScheduleKey
 from foliot.domain.job import Attempt, Job, Lease, Ready, Row, State, Waiting
 from foliot.domain.states import place_of
 from foliot.domain.status import status_of
+from foliot.store.base import NewJob, Saved
 from foliot.store.sqlite.batch import fetch, write
 from foliot.store.sqlite.connection import SQL
 from foliot.store.sqlite.records import rows_at
@@ -36,7 +37,12 @@ class Moves:
         self._history: list[Columns] = []
         self._attempts: list[Columns] = []
         self._new_jobs: list[Columns] = []
+        self._job_keys: list[Columns] = []
         self._changed_jobs: list[Columns] = []
+        self._ended: list[JobKey] = []  # out of waiting or ready
+        self._closed: list[JobKey] = []  # out of leases, runs among them
+        self._redriven: list[JobKey] = []
+        self.freed: set[ScheduleKey] = set()  # the schedules that have a run less, once this is written
         self._left: list[tuple[int, str]] = []
         self._came: list[tuple[int, str]] = []
         self._tally: Counter[tuple[int, str]] = Counter()
@@ -86,6 +92,7 @@ class Moves:
                 end.result,
             )
         )
+        self._ended.append(row.id)
         self._came.append((row.lane_id, _ENDED[end.state]))
 
     def end_leases(self, connection: sqlite3.Connection, ends: Sequence[End]) -> list[JobKey]:
@@ -94,15 +101,22 @@ class Moves:
             return []
         write(connection, "end_leases", [_end_columns(end) for end in ends])
         ended: list[JobKey] = []
-        for lane_id, state, keys in fetch(connection, "ended_leases", (keys_json(end.id for end in ends),)):
+        named = (keys_json(end.id for end in ends),)
+        for lane_id, state, keys, schedules in fetch(connection, "ended_leases", named):
             self._tally[lane_id, _ENDED[state]] += len(keys)
             self._tally[lane_id, "running"] -= len(keys)
             ended += keys
+            if schedules:
+                self.freed.update(schedules)
+                self._closed += keys
         self._taken[Place.LEASES] += ended
         return ended
 
-    def add_job(self, job: Job) -> None:
-        self._new_jobs.append(job_columns(job))
+    def add(self, namespace: str, new: NewJob) -> None:
+        self._new_jobs.append(job_columns(new.job))
+        self.put(new.row)
+        if new.job.name is not None:
+            self._job_keys.append((namespace, new.job.name, new.job.id, new.body_hash))
 
     def change_job(self, job: Job) -> None:
         self._changed_jobs.append(job_columns(job))
@@ -110,12 +124,18 @@ class Moves:
     def add_attempt(self, attempt: Attempt) -> None:
         self._attempts.append(as_columns(attempt))
 
+    def redrive(self, key: JobKey) -> None:
+        """It is out of history again: where it is a schedule's run, that is under way."""
+        self._redriven.append(key)
+
     def write(self, connection: sqlite3.Connection) -> None:
+        self._close_runs(connection)
         for place, keys in self._taken.items():
             if keys:
                 connection.execute(_DELETES[place], (keys_json(keys),))
         for query, rows in (
             ("insert_job", self._new_jobs),
+            ("insert_job_key", self._job_keys),
             ("replace_job", self._changed_jobs),
             ("insert_waiting", self._waiting),
             ("insert_ready", self._ready),
@@ -124,12 +144,22 @@ class Moves:
             ("insert_attempt", self._attempts),
         ):
             write(connection, query, rows)
+        if self._redriven:
+            connection.execute(SQL["reopen_runs"], (keys_json(self._redriven),))
         self._tally.update(self._came)
         self._tally.subtract(self._left)
         write(connection, "count", [(*key, change) for key, change in self._tally.items() if change])
 
+    def _close_runs(self, connection: sqlite3.Connection) -> None:
+        """Ends of leases have named their schedules; most jobs have none, and cost no step of their own."""
+        if self._ended:
+            found = fetch(connection, "schedules_of_runs", (keys_json(self._ended),))
+            self.freed.update(schedule for (schedule,) in found)
+        if self.freed:
+            connection.execute(SQL["close_runs"], (keys_json(self._closed + self._ended),))
 
-def save(connection: sqlite3.Connection, changes: Sequence[Change]) -> set[JobKey]:
+
+def save(connection: sqlite3.Connection, changes: Sequence[Change]) -> Saved:
     ends: list[End] = []
     marks: list[Mark] = []
     others: dict[Place, list[Requeue | End]] = {place: [] for place in Place}
@@ -151,7 +181,7 @@ def save(connection: sqlite3.Connection, changes: Sequence[Change]) -> set[JobKe
                 done.add(change.id)
     done.update(_mark(connection, marks))
     moves.write(connection)
-    return done
+    return Saved(done, moves.freed)
 
 
 def _mark(connection: sqlite3.Connection, marks: Sequence[Mark]) -> list[JobKey]:
@@ -193,6 +223,8 @@ def _replace(moves: Moves, row: Row, change: Requeue | End) -> None:
             moves.end(row, change)
         case Requeue():
             moves.put(change.row)
+            if change.source is Place.HISTORY:
+                moves.redrive(change.id)
             if change.attempt is not None:
                 moves.add_attempt(change.attempt)
             if change.job is not None:

@@ -12,7 +12,7 @@ from foliot.domain.duration import DAY, Micros
 from foliot.domain.ids import JobKey
 from foliot.domain.job import Attempt, AttemptStatus, Ended, Lane, Lease, Record
 from foliot.domain.status import execution_status
-from foliot.store.base import Accepted, Clash, Fenced, Filter, LogLine, NewJob, Page, Submission
+from foliot.store.base import Accepted, Clash, Fenced, Filter, LogLine, NewJob, Page, Saved, Submission
 from foliot.store.sqlite import listing
 from foliot.store.sqlite.batch import fetch, write
 from foliot.store.sqlite.changes import Moves, save
@@ -52,7 +52,7 @@ class SqliteJobs(Threads):
     async def list_jobs(self, filter: Filter, *, limit: int, before: JobKey | None) -> Page:
         return await self._read(lambda connection: listing.page(connection, filter, limit, before, self._lanes))
 
-    async def save(self, changes: Sequence[Change], now: Micros) -> set[JobKey]:
+    async def save(self, changes: Sequence[Change], now: Micros) -> Saved:
         return await self._write(lambda connection: save(connection, changes))
 
     async def outcomes(self, attempts: Sequence[tuple[JobKey, int]]) -> dict[tuple[JobKey, int], AttemptStatus]:
@@ -145,14 +145,12 @@ class _Intake:
         self._submissions = submissions
         self._now = now
         self._moves = Moves()
-        self._job_keys: list[tuple[str, str, JobKey, bytes]] = []
         self._hashes = self._known_names()
         self._present = self._known_ids()
 
     def answers(self) -> list[Accepted | Clash]:
         answers = [self._answer(submission) for submission in self._submissions]
         self._moves.write(self._connection)
-        write(self._connection, "insert_job_key", self._job_keys)
         return answers
 
     def _known_names(self) -> dict[tuple[str, str], bytes]:
@@ -202,14 +200,8 @@ class _Intake:
                 hashes[name] = new.body_hash
             if job.id not in self._present:
                 new_jobs.setdefault(job.id, new)
-        self._keep(namespace, new_jobs.values())
+        for new in new_jobs.values():
+            self._moves.add(namespace, new)
         self._hashes.update(hashes)
         self._present.update(new_jobs)
         return Accepted(shown, list(new_jobs))
-
-    def _keep(self, namespace: str, new_jobs: Iterable[NewJob]) -> None:
-        for new in new_jobs:
-            self._moves.add_job(new.job)
-            self._moves.put(new.row)
-            if new.job.name is not None:
-                self._job_keys.append((namespace, new.job.name, new.job.id, new.body_hash))

@@ -118,6 +118,7 @@ def _forget(connection: sqlite3.Connection, before: Micros, limit: int, now: Mic
     """The lines of a job's log first, so many at most: a job goes only with the last of them."""
     aged = (now - REQUEST_KEY_AGE, limit)
     taken = connection.execute(SQL["forget_request_keys"], aged).rowcount
+    taken += connection.execute(SQL["forget_ledger"], (before, limit)).rowcount
     past = fetch(connection, "past_jobs", (ids.first_of(before), before, limit))
     taken += connection.execute(SQL["forget_logs"], (keys_json(key for key, *_ in past), limit)).rowcount
     room = limit - taken

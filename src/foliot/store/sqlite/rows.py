@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
-from foliot.domain.ids import WorkerKey
+from foliot.domain.ids import ScheduleKey, WorkerKey
 from foliot.domain.job import Attempt, AttemptStatus, Ended, Job, Lane, Lease, Ready, State, Waiting
 from foliot.domain.retry import DEFAULT as DEFAULT_RETRY
 from foliot.domain.retry import Retry
+from foliot.domain.schedule import Plan, Run, Schedule, Verdict
 from foliot.domain.worker import Worker
 
 Columns = tuple[Any, ...]
@@ -36,6 +37,11 @@ def keys_json(keys: Iterable[int]) -> str:
 @lru_cache(maxsize=1024)
 def _retry_of(text: str) -> Retry:
     return msgspec.json.decode(text, type=Retry)
+
+
+@lru_cache(maxsize=1024)
+def _plan_of(text: str) -> Plan:
+    return msgspec.json.decode(text, type=Plan)
 
 
 def job_columns(job: Job) -> Columns:
@@ -214,4 +220,73 @@ def worker_of(columns: Columns) -> Worker:
         seen=columns[8],
         until=columns[9],
         draining=bool(columns[10]),
+    )
+
+
+def schedule_columns(schedule: Schedule) -> Columns:
+    return (
+        schedule.id,
+        schedule.namespace,
+        schedule.name,
+        schedule.owner,
+        schedule.created,
+        schedule.changed,
+        schedule.paused,
+        schedule.next_due,
+        schedule.runs,
+        schedule.backfill_limit,
+        schedule.version,
+        schedule.edition,
+        to_json(schedule.plan),
+        schedule.definition,
+    )
+
+
+def schedule_of(columns: Columns, definition: str) -> Schedule:
+    """Its definition is given, because a long one does not come with it."""
+    return Schedule(
+        id=columns[0],
+        namespace=columns[1],
+        name=columns[2],
+        owner=columns[3],
+        created=columns[4],
+        changed=columns[5],
+        paused=bool(columns[6]),
+        next_due=columns[7],
+        runs=columns[8],
+        backfill_limit=columns[9],
+        version=columns[10],
+        edition=columns[11],
+        plan=_plan_of(columns[12]),
+        definition=definition,
+    )
+
+
+def run_columns(schedule: ScheduleKey, run: Run) -> Columns:
+    """A row of the ledger."""
+    return (
+        schedule,
+        run.due,
+        run.until,
+        run.count,
+        run.exact,
+        None if run.verdict is None else int(run.verdict),
+        int(run.promised),
+        run.reason,
+        run.decided,
+    )
+
+
+def run_of(columns: Columns) -> Run:
+    """A row of the ledger without its schedule."""
+    due, until, count, exact, verdict, promised, reason, decided = columns
+    return Run(
+        due=due,
+        until=until,
+        count=count,
+        exact=bool(exact),
+        verdict=None if verdict is None else Verdict(verdict),
+        promised=Verdict(promised),
+        reason=reason,
+        decided=decided,
     )

@@ -4,6 +4,8 @@
 -- A look-up is a lateral subquery with a lock or `offset 0`, which the planner can not turn around: it goes from our array to the
 -- table, by its key. Written as a join it would, for a table that was empty when statistics were last taken, start at
 -- the table and compare each of its rows with each of ours.
+--
+-- An end answers with the ids of the jobs, then, without an id, with the schedules of which a run ended.
 
 -- name: end_leases
 -- By token (nonce), by version, or both: what is null is not asked for. The lease's own columns are copied.
@@ -20,13 +22,16 @@ with found as materialized (
         for update
     ) l
 ),
-gone as (delete from leases where id = any(array(select id from found)))
-insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, status, exit_code, worker, nonce, claimed,
-    started, reason, error, result)
-select id, lane_id, state, attempt, counted, lost, version + 1, due, ended, status, exit_code, worker, nonce, claimed, started,
-    reason, error, result
-from found
-returning id;
+gone as (delete from leases where id = any(array(select id from found))),
+freed as (delete from open_runs where id = any(array(select id from found)) returning schedule),
+ended as (
+    insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, status, exit_code, worker, nonce,
+        claimed, started, reason, error, result)
+    select id, lane_id, state, attempt, counted, lost, version + 1, due, ended, status, exit_code, worker, nonce,
+        claimed, started, reason, error, result
+    from found
+)
+select id, null::bigint as schedule from found union all select null, schedule from freed;
 
 -- name: end_waiting
 with found as materialized (
@@ -37,10 +42,13 @@ with found as materialized (
         select * from waiting where waiting.id = u.id and waiting.version = u.version for update
     ) w
 ),
-gone as (delete from waiting where id = any(array(select id from found)))
-insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, reason, error, result)
-select id, lane_id, state, attempt, counted, lost, version + 1, due, ended, reason, error, result from found
-returning id;
+gone as (delete from waiting where id = any(array(select id from found))),
+freed as (delete from open_runs where id = any(array(select id from found)) returning schedule),
+ended as (
+    insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, reason, error, result)
+    select id, lane_id, state, attempt, counted, lost, version + 1, due, ended, reason, error, result from found
+)
+select id, null::bigint as schedule from found union all select null, schedule from freed;
 
 -- name: end_ready
 with found as materialized (
@@ -51,10 +59,13 @@ with found as materialized (
         select * from ready where ready.id = u.id and ready.version = u.version for update
     ) r
 ),
-gone as (delete from ready where id = any(array(select id from found)))
-insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, reason, error, result)
-select id, lane_id, state, attempt, counted, lost, version + 1, due, ended, reason, error, result from found
-returning id;
+gone as (delete from ready where id = any(array(select id from found))),
+freed as (delete from open_runs where id = any(array(select id from found)) returning schedule),
+ended as (
+    insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, reason, error, result)
+    select id, lane_id, state, attempt, counted, lost, version + 1, due, ended, reason, error, result from found
+)
+select id, null::bigint as schedule from found union all select null, schedule from freed;
 
 -- name: leave_waiting
 with found as materialized (
@@ -90,6 +101,23 @@ with found as materialized (
 delete from history
 where id = any(array(select id from found)) and id >= (select min(id) from found) and id <= (select max(id) from found)
 returning id;
+
+-- name: reopen_runs
+-- Jobs that left history: those of a schedule that is still there are its runs under way again. A run's due time stands
+-- in its name behind the schedule's, and the ledger tells whether it was backfilled (4).
+insert into open_runs (id, schedule, backfill)
+select j.id, s.id, exists (
+    select from ledger g where g.schedule = s.id and g.due = g.until and g.verdict = 4
+    and g.due = case when n.due ~ '^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z$'
+        then (extract(epoch from n.due::timestamptz) * 1000000)::bigint end)
+from unnest($1::bigint[]) as u (id)
+cross join lateral (select * from jobs where jobs.id = u.id and jobs.schedule_id is not null offset 0) j
+cross join lateral (select substr(j.name, length(j.schedule_id) + 2) as due) n
+cross join lateral (select namespace from lanes where lanes.lane_id = j.lane_id offset 0) l
+cross join lateral (
+    select id from schedules where schedules.namespace = l.namespace and schedules.name = j.schedule_id offset 0
+) s
+on conflict do nothing;
 
 -- name: enter_waiting
 insert into waiting (id, due, rank, deadline, since, lane_id, attempt, counted, tries_left, lost, version, priority, parents, hold)

@@ -60,11 +60,13 @@ select foliot_add_day($1, $2, $3);
 select foliot_drop_day($1, $2, $3, $4, $5);
 
 -- name: forget_request_keys
-delete from request_keys where (namespace, key) in (
-    select namespace, key from request_keys
+-- Why it looks for them apart: see forget_ledger.
+with past as materialized (
+    select ctid from request_keys
     where made < (extract(epoch from now()) * 1000000)::bigint - $1 order by made limit $2
-    for update skip locked)
-returning 1;
+    for update skip locked
+)
+delete from request_keys where ctid = any(array(select ctid from past)) returning 1;
 
 -- name: forget_job_keys
 -- Names of jobs of past days that do not live, a piece at a time ($1 up to below $2); the last id looked at, and how many went.

@@ -50,12 +50,37 @@ FROM ends AS e CROSS JOIN leases AS l ON l.id = e.id
 WHERE l.version = coalesce(e.version, l.version) AND l.nonce = coalesce(e.nonce, l.nonce);
 
 -- name: ended_leases
--- Of these jobs those that have a row of history and still a lease, which is to go: (lane, state, ids), as JSON.
-SELECT group_concat(json_array(lane_id, state, json(ids))) FROM (
-    SELECT h.lane_id, h.state, json_group_array(h.id) AS ids
+-- Of these jobs those that have a row of history and still a lease, which is to go: (lane, state, ids, their schedules),
+-- as JSON.
+SELECT group_concat(json_array(lane_id, state, json(ids), json(schedules))) FROM (
+    SELECT h.lane_id, h.state, json_group_array(h.id) AS ids,
+        json_group_array(r.schedule) FILTER (WHERE r.schedule IS NOT NULL) AS schedules
     FROM json_each(?) AS k CROSS JOIN leases AS l ON l.id = k.value CROSS JOIN history AS h ON h.id = l.id
+    LEFT JOIN open_runs AS r ON r.id = h.id
     GROUP BY h.lane_id, h.state
 );
+
+-- name: schedules_of_runs
+-- The schedules of those of these jobs that are runs under way, as JSON.
+SELECT group_concat(DISTINCT json_array(schedule)) FROM open_runs WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: close_runs
+DELETE FROM open_runs WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: reopen_runs
+-- Those of these jobs whose schedule still is there are under way again. A run's due time is in its name, behind its
+-- schedule's: `name@2026-01-31T09:00:00.000000Z`, the fraction only where there is one. Verdict 4 is backfilled.
+INSERT INTO open_runs (id, schedule, backfill)
+SELECT id, schedule, EXISTS (
+    SELECT 1 FROM ledger AS g WHERE g.schedule = run.schedule AND g.verdict = 4 AND g.until = g.due
+    AND g.due = 1000000 * strftime('%s', substr(run.time, 1, 19)) + CAST(substr(run.time, 21, 6) AS INTEGER)
+)
+FROM (
+    SELECT j.id, s.id AS schedule, substr(j.name, length(s.name) + 2) AS time
+    FROM json_each(?) AS k CROSS JOIN jobs AS j ON j.id = k.value CROSS JOIN lanes AS l ON l.id = j.lane_id
+    CROSS JOIN schedules AS s ON s.namespace = l.namespace AND s.name = j.schedule_id
+) AS run
+WHERE true ON CONFLICT DO NOTHING;
 
 -- name: mark_leases
 -- Note something on leases that stay; null leaves a column as it is.

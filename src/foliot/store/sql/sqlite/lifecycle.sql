@@ -54,5 +54,10 @@ DELETE FROM request_keys WHERE (namespace, key) IN (
     SELECT namespace, key FROM request_keys WHERE created <= ? ORDER BY created LIMIT ?
 );
 
+-- name: forget_ledger
+DELETE FROM ledger WHERE (schedule, due, until) IN (
+    SELECT schedule, due, until FROM ledger WHERE verdict IS NOT NULL AND decided < ? ORDER BY decided LIMIT ?
+);
+
 -- name: counts
 SELECT c.status, sum(c.jobs) FROM counters AS c JOIN lanes AS l ON l.id = c.lane_id WHERE l.namespace = ? GROUP BY c.status;

@@ -1,73 +1,28 @@
-"""The one table of all calls. What is answered, documented and allowed comes from here and nowhere else."""
+"""The calls on jobs, one by one and many at once."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
-from msgspec import Struct
-
-from foliot.api import jobs, node, schedules, workers
-from foliot.api.auth import Permission
-from foliot.api.call import Handler
+from foliot.api import jobs
 from foliot.api.jobs import NoFields
-from foliot.api.node import Health
-from foliot.api.query import JobsQuery, LogsQuery, PreviewQuery
+from foliot.api.query import JobsQuery, LogsQuery
+from foliot.api.routes.route import Route
 from foliot.wire import (
     BASE_PATH,
     BatchBody,
     BatchSubmitted,
     Changed,
-    ExchangeAnswer,
-    ExchangeBody,
     Execution,
     JobInfo,
     LogInfo,
     ManyBody,
     ManyChanged,
-    NodeView,
-    PreviewBody,
-    PreviewTime,
-    RegisterBody,
-    Registered,
     RetryJobBody,
-    Stats,
     SubmitBody,
     Submitted,
     UpdateBody,
-    WorkerInfo,
 )
 
-Method = Literal["GET", "POST", "PUT", "DELETE"]
-Group = Literal["Jobs", "Many jobs", "Schedules", "Workers", "Node"]
-
-HEADERS = {
-    "Idempotency-Key": "1 to 255 printable ASCII characters; the same request within 24 h is answered as the first",
-    "If-Match": "the ETag that a read gave; refused with 412 where the job has changed since",
-    "Last-Event-ID": "the log_id of the last event seen; goes on after it",
-}
-
-
-class Route(Struct, frozen=True, kw_only=True):
-    """One call. `answer` None is no JSON body; `also` are further statuses worth a word; a body that is not
-    `body_required` may be left out."""
-
-    method: Method
-    path: str
-    handler: Handler
-    group: Group
-    summary: str
-    detail: str = ""
-    permission: Permission
-    body: type[Struct] | None = None
-    body_required: bool = True
-    query: type[Struct] | None = None
-    headers: Sequence[str] = ()
-    answer: Any = None
-    status: int = 200
-    also: Mapping[int, str] = {}
-
-
 _JOB = f"{BASE_PATH}/jobs/{{job_id}}"
-_WORKER = f"{BASE_PATH}/workers/{{worker_id}}"
 _NOT_NOW = "its status does not allow it"
 
 ROUTES: tuple[Route, ...] = (
@@ -266,142 +221,5 @@ ROUTES: tuple[Route, ...] = (
         permission="control",
         body=ManyBody,
         answer=ManyChanged,
-    ),
-    Route(
-        method="GET",
-        path=f"{BASE_PATH}/schedules/preview",
-        handler=schedules.preview_trigger,
-        group="Schedules",
-        summary="Show when a trigger would run; nothing is saved.",
-        detail="From `start_time` on, or from now. `note` tells the rule where the clock is changed that day.",
-        permission="read",
-        query=PreviewQuery,
-        answer=list[PreviewTime],
-    ),
-    Route(
-        method="POST",
-        path=f"{BASE_PATH}/schedules/preview",
-        handler=schedules.preview_schedule,
-        group="Schedules",
-        summary="Show when a whole schedule, with its calendar, would run; nothing is saved.",
-        detail="From `start_time` on, or from now. `note` tells the DST or holiday rule that applied.",
-        permission="read",
-        body=PreviewBody,
-        answer=list[PreviewTime],
-    ),
-    Route(
-        method="POST",
-        path=f"{BASE_PATH}/workers",
-        handler=workers.register_worker,
-        group="Workers",
-        summary="Register a worker and what it can do.",
-        permission="work",
-        body=RegisterBody,
-        answer=Registered,
-        status=201,
-    ),
-    Route(
-        method="POST",
-        path=f"{_WORKER}/exchange",
-        handler=workers.exchange,
-        group="Workers",
-        summary="Hand in what ended and ask for what fits.",
-        detail="It is the heartbeat too. Waits up to `wait` seconds for jobs; an empty `free` asks for none.",
-        permission="work",
-        body=ExchangeBody,
-        answer=ExchangeAnswer,
-        also={410: "its lease has ended; register anew"},
-    ),
-    Route(
-        method="POST",
-        path=f"{_WORKER}/drain",
-        handler=workers.drain_worker,
-        group="Workers",
-        summary="Give a worker no more jobs.",
-        permission="control",
-        body=NoFields,
-        body_required=False,
-        status=204,
-    ),
-    Route(
-        method="DELETE",
-        path=_WORKER,
-        handler=workers.leave_worker,
-        group="Workers",
-        summary="Leave; what the worker held goes back at once.",
-        permission="work",
-        status=204,
-    ),
-    Route(
-        method="GET",
-        path=f"{BASE_PATH}/workers",
-        handler=workers.list_workers,
-        group="Workers",
-        summary="List the workers: who is there, with what, doing what.",
-        permission="read",
-        answer=list[WorkerInfo],
-    ),
-    Route(
-        method="GET",
-        path=f"{BASE_PATH}/nodes",
-        handler=node.list_nodes,
-        group="Node",
-        summary="List the nodes.",
-        permission="read",
-        answer=list[NodeView],
-    ),
-    Route(
-        method="GET",
-        path=f"{BASE_PATH}/stats",
-        handler=node.read_stats,
-        group="Node",
-        summary="Read about how many jobs stand where, and this node's rates.",
-        permission="read",
-        answer=Stats,
-    ),
-    Route(
-        method="GET",
-        path="/healthz",
-        handler=node.healthz,
-        group="Node",
-        summary="Tell whether the process answers.",
-        permission="none",
-        answer=Health,
-    ),
-    Route(
-        method="GET",
-        path="/readyz",
-        handler=node.readyz,
-        group="Node",
-        summary="Tell whether the node can do its work.",
-        permission="none",
-        answer=Health,
-        also={503: "what is wrong"},
-    ),
-    Route(
-        method="GET",
-        path="/openapi.json",
-        handler=node.openapi_document,
-        group="Node",
-        summary="Read this contract as OpenAPI 3.1.",
-        permission="none",
-        answer=Any,
-    ),
-    Route(
-        method="GET",
-        path="/docs",
-        handler=node.docs,
-        group="Node",
-        summary="Read this contract as a page.",
-        permission="none",
-    ),
-    Route(
-        method="GET",
-        path="/",
-        handler=node.home,
-        group="Node",
-        summary="Go to the page.",
-        permission="none",
-        status=302,
     ),
 )

@@ -1,0 +1,38 @@
+"""One call of the API: what it takes, answers and asks for."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from foliot.api.auth import Permission
+from foliot.api.call import Handler
+
+Method = Literal["GET", "POST", "PUT", "DELETE"]
+Group = Literal["Jobs", "Many jobs", "Schedules", "Workers", "Node"]
+
+HEADERS = {
+    "Idempotency-Key": "1 to 255 printable ASCII characters; the same request within 24 h is answered as the first",
+    "If-Match": "the ETag that a read gave; refused with 412 where it has changed since",
+    "Last-Event-ID": "the log_id of the last event seen; goes on after it",
+}
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    """One call. `answer` None is no JSON body; `also` are further statuses worth a word; a body that is not
+    `body_required` may be left out."""
+
+    method: Method
+    path: str
+    handler: Handler
+    group: Group
+    summary: str
+    detail: str = ""
+    permission: Permission
+    body: type[Struct] | None = None
+    body_required: bool = True
+    query: type[Struct] | None = None
+    headers: Sequence[str] = ()
+    answer: Any = None
+    status: int = 200
+    also: Mapping[int, str] = {}

@@ -1,0 +1,140 @@
+"""Make runs of due times: load, decide, save. Any number of nodes may try; the schedule's version lets one of them win,
+and the run's name, made from schedule and due time, is there once."""
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from foliot.clock import Clock
+from foliot.domain.access import Caller
+from foliot.domain.duration import Micros
+from foliot.domain.firing import Outcome, fire, settle, to_replace
+from foliot.domain.ids import IdMaker, JobKey, ScheduleKey
+from foliot.domain.job import Lane
+from foliot.domain.schedule import Schedule, Standing, run_name
+from foliot.service.announce import announce_new
+from foliot.service.control import Control
+from foliot.service.group import persist
+from foliot.service.rates import Rate
+from foliot.service.submit import DEFAULT_QUEUE, new_job
+from foliot.service.wake import Wake
+from foliot.store.base import NewJob, Step, Store
+from foliot.wire import ScheduleBody, SubmitBody, to_time
+
+ROUNDS = 20
+WAITING_CHUNK = 500
+
+decode_definition = msgspec.json.Decoder(ScheduleBody).decode
+
+
+class Firing:
+    def __init__(self, store: Store, clock: Clock, ids: IdMaker, wake: Wake, control: Control, rate: Rate) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._wake = wake
+        self._control = control
+        self._rate = rate
+
+    async def fire(self, standings: Sequence[Standing]) -> set[ScheduleKey]:
+        """Decide on all that is due of these schedules, each as it was read earlier. Those that are still due come
+        back: they had changed since, or the store's clock says that it is not time yet."""
+        now = self._clock.now()
+        left, again = await self._fire(standings, now, fresh=False)
+        while again:  # decided too carefully, or more is due than fits in one step
+            more, again = await self._fire(list((await self._store.standings(list(again))).values()), now, fresh=True)
+            left |= more
+        return left
+
+    async def settle(self, keys: Collection[ScheduleKey]) -> None:
+        """Let due times that wait have their run, as far as there is room; tell the runs that are to make room."""
+        for _ in range(ROUNDS):
+            if not keys:
+                return
+            standings = await self._store.standings(sorted(keys))
+            decided = {key: settle(standing, self._clock.now()) for key, standing in standings.items()}
+            took = await self.save([outcome for outcome in decided.values() if outcome is not None])
+            for standing in standings.values():
+                if stuck := to_replace(standing):
+                    await self._control.cancel_all(stuck)
+            keys = [key for key, outcome in decided.items() if outcome is not None and key not in took]
+
+    async def settle_forgotten(self) -> None:
+        """Look for due times that wait, of which no hint came."""
+        after = 0
+        while keys := await self._store.waiting_schedules(WAITING_CHUNK, after=after):
+            await self.settle(keys)
+            after = keys[-1]
+
+    async def save(
+        self, outcomes: Sequence[Outcome], *, punctual: bool = False, tell: bool = False
+    ) -> set[ScheduleKey]:
+        """Carry out decisions, and tell who waits for what they bring; with `tell` also the other nodes, which learn by
+        themselves when a schedule they know fires. With `punctual` none takes effect before the store's clock has
+        reached all of its due times. The schedules of those that took effect."""
+        if not outcomes:
+            return set()
+        now = self._clock.now()
+        steps = [await self._step(outcome, now, _last_due(outcome) if punctual else 0) for outcome in outcomes]
+        took = await persist(lambda _again: self._store.save_schedules(steps))
+        for step in steps:
+            if step.schedule.id in took:
+                self._rate.add(len(step.jobs))
+                self._announce(step, tell)
+        return took
+
+    async def _step(self, outcome: Outcome, now: Micros, not_before: Micros) -> Step:
+        """A decision with its jobs."""
+        schedule = outcome.schedule
+        jobs: list[NewJob] = []
+        if outcome.starts:
+            definition = decode_definition(schedule.definition)
+            template = SubmitBody(**msgspec.structs.asdict(definition.job))
+            lane = Lane(schedule.namespace, template.queue or DEFAULT_QUEUE, template.job_type)
+            lane_id = (await self._store.lane_ids([lane]))[0]
+            caller = Caller(name=schedule.owner, namespace=schedule.namespace)
+            keys = self._ids.take(len(outcome.starts), now)
+            for start, key in zip(outcome.starts, keys, strict=True):
+                body = msgspec.structs.replace(
+                    template, job_id=run_name(schedule.name, start.due), schedule_time=to_time(start.at)
+                )
+                jobs.append(new_job(body, JobKey(key), lane, lane_id, caller, now, schedule_id=schedule.name))
+        return Step(schedule=schedule, runs=outcome.runs, jobs=jobs, not_before=not_before)
+
+    async def _fire(
+        self, standings: Sequence[Standing], now: Micros, *, fresh: bool
+    ) -> tuple[set[ScheduleKey], set[ScheduleKey]]:
+        """Those that are still due, and those to be decided again at once from a fresh reading."""
+        outcomes: list[Outcome] = []
+        again: set[ScheduleKey] = set()
+        for standing in standings:
+            outcome = fire(standing, now)
+            if outcome is not None and (fresh or not outcome.tight):
+                outcomes.append(outcome)
+            elif outcome is not None:
+                again.add(standing.schedule.id)
+        took = await self.save(outcomes, punctual=True)
+        again |= {outcome.schedule.id for outcome in outcomes if outcome.schedule.id in took and _more(outcome, now)}
+        return {outcome.schedule.id for outcome in outcomes} - took, again
+
+    def _announce(self, step: Step, tell: bool) -> None:
+        announce_new(self._wake, step.jobs)
+        schedule = step.schedule
+        if not schedule.paused and schedule.next_due is not None:
+            self._wake.fire(schedule.next_due, schedule.id, tell=tell)
+        if any(run.verdict is None for run in step.runs):
+            self._wake.freed([schedule.id])  # the run it waits for may have ended while this was decided
+
+
+def _last_due(outcome: Outcome) -> Micros:
+    return max((run.until for run in outcome.runs), default=0)
+
+
+def _more(outcome: Outcome, now: Micros) -> bool:
+    due = outcome.schedule.next_due
+    return due is not None and due <= now
+
+
+def next_run(schedule: Schedule) -> Micros | None:
+    """The next due time that will be looked at; None while it is paused."""
+    return None if schedule.paused else schedule.next_due
