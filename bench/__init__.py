@@ -1,6 +1,6 @@
 """What Foliot can do on this machine, beside what the machine can do at all: `python -m bench --help`.
 
-    __main__ ─▶ measures ─▶ site (database, node, worker) ◀─HTTP─ load, a process of its own
+    __main__ ─▶ measures, punctuality ─▶ site (database, node, worker) ◀─HTTP─ load, a process of its own
                    │                     └─ worker runs noop_app, which notes each start on the sheet
                    └─▶ bare (the least statements a job's life takes, straight on the driver)
     readings ─▶ report (marks, tables, histograms)

@@ -13,18 +13,21 @@ import msgspec
 from bench import machine, report
 from bench.databases import StoreName, open_databases
 from bench.marks import Findings
-from bench.measures import MEASURES, QUICK, Scale
+from bench.measure import LONG, QUICK, Scale
+from bench.measures import GROUPS, LONG_ONES, MEASURES
 from bench.progress import Progress
 from bench.site import Broken
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
 EXAMPLES = """examples:
-  python -m bench                                   everything, on both stores (about three minutes)
+  python -m bench                                   all but the long ones, on both stores (about five minutes)
   python -m bench --quick --store sqlite            a first look (under a minute)
   python -m bench --only drain,late --repeat 3      medians of three rounds
-  python -m bench --only late --waiting 1000000     lateness beside a million waiting jobs
-  python -m bench --save                            keep the result in bench/RESULTS.md
+  python -m bench --only time --long                all about time: a million jobs waiting, 100,000 due in a minute
+  python -m bench --only late --waiting 1000000     lateness beside a million waiting jobs, and what those cost
+  python -m bench --long --save                     everything; keep the result in bench/RESULTS.md
 """
+GROUPS_TOLD = "; ".join(f"{group} is {', '.join(names)}" for group, names in GROUPS.items())
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -35,10 +38,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--store", choices=[*get_args(StoreName), "both"], default="both", help="default: both")
-    parser.add_argument(
-        "--only", type=measures, default=list(MEASURES), metavar="A,B", help=f"some of: {', '.join(MEASURES)}"
+    parser.add_argument("--only", type=measures, metavar="A,B", help=f"some of: {', '.join(MEASURES)}; {GROUPS_TOLD}")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="a tenth of everything; the figures are rough")
+    size.add_argument(
+        "--long",
+        action="store_true",
+        help=f"a million jobs waiting, longer looks, and {', '.join(LONG_ONES)} too (five to ten minutes more)",
     )
-    parser.add_argument("--quick", action="store_true", help="a tenth of everything; the figures are rough")
     parser.add_argument(
         "--repeat", type=above_zero, default=1, metavar="N", help="rounds; medians are shown (default: 1)"
     )
@@ -46,7 +53,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--jobs", type=above_zero, metavar="N", help="jobs of a backlog and of a submit (default: 50,000)"
     )
     parser.add_argument(
-        "--waiting", type=int, metavar="N", help="far-future jobs beside the due ones (default: 100,000)"
+        "--waiting",
+        type=int,
+        metavar="N",
+        help="far-future jobs beside the due ones (default: 100,000; with --long a million)",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("--save", action="store_true", help=f"write the tables to {RESULTS.parent.name}/{RESULTS.name}")
@@ -54,11 +64,18 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def measures(text: str) -> list[str]:
-    names = text.split(",")
-    for name in names:
-        if name not in MEASURES:
-            raise argparse.ArgumentTypeError(f"there is no measure {name!r}; there are {', '.join(MEASURES)}")
-    return names
+    found: dict[str, None] = {}
+    for name in text.split(","):
+        if name not in MEASURES and name not in GROUPS:
+            raise argparse.ArgumentTypeError(
+                f"there is no measure {name!r}; there are {', '.join(MEASURES)}; {GROUPS_TOLD}"
+            )
+        found |= dict.fromkeys(GROUPS.get(name, (name,)))
+    return list(found)
+
+
+def chosen(options: argparse.Namespace) -> list[str]:
+    return options.only or [name for name in MEASURES if options.long or name not in LONG_ONES]
 
 
 def above_zero(text: str) -> int:
@@ -73,7 +90,7 @@ def scale_of(options: argparse.Namespace) -> Scale:
         changes |= {"jobs": options.jobs, "singles": options.jobs}
     if options.waiting is not None:
         changes["waiting"] = options.waiting
-    return msgspec.structs.replace(QUICK if options.quick else Scale(), **changes)
+    return msgspec.structs.replace(QUICK if options.quick else LONG if options.long else Scale(), **changes)
 
 
 def measure_store(name: StoreName, options: argparse.Namespace, progress: Progress) -> report.StoreReport:
@@ -81,7 +98,7 @@ def measure_store(name: StoreName, options: argparse.Namespace, progress: Progre
         rounds = []
         withheld = machine.Withheld()
         for turn in range(options.repeat):
-            for each in options.only:
+            for each in chosen(options):
                 of = f", round {turn + 1} of {options.repeat}" if options.repeat > 1 else ""
                 progress.begin(f"{name}: {each}{of}")
                 rounds.append(MEASURES[each](databases, scale_of(options), progress))

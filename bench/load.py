@@ -9,7 +9,7 @@ import gc
 import random
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -22,11 +22,12 @@ from bench.sheet import Sheet
 PAYLOAD_BYTES = 200
 BATCH = 1000
 TICK_SECONDS = 0.01
-FIRST_DUE_SECONDS = 1.5
+PATIENCE_SECONDS = 60
+URGENT_AT = (0.3, 0.4, 0.5, 0.6, 0.7)  # shares of a burst that have started
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    mode: Literal["singly", "batches", "spaced", "steady", "future", "background", "sdk"]
+    mode: Literal["singly", "batches", "spaced", "steady", "future", "background", "burst", "schedules", "sdk"]
     port: int
     key: str
     sheet: str
@@ -34,11 +35,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     first: int = 0  # number of the first job
     width: int = 1  # connections, or tasks of the SDK
     rate: float = 0.0  # jobs a second, where the plan has a pace
+    lead: float = 1.5  # seconds until the first is due, where jobs are handed in before they are due
+    runs: int = 0  # of each schedule
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     latencies: list[float] = []  # milliseconds, of each request
+    spare: float = 0.0  # seconds from the last answer to the first due time; below zero some were handed in late
 
 
 def payload(number: int) -> bytes:
@@ -46,14 +50,23 @@ def payload(number: int) -> bytes:
     return head + b"x" * (PAYLOAD_BYTES - len(head) - 2) + b'"}'
 
 
-def job(number: int, due: datetime | None = None) -> bytes:
+def job(number: int, due: datetime | None = None, more: bytes = b"") -> bytes:
     when = f',"schedule_time":"{due.isoformat()}"'.encode() if due else b""
-    return b'{"job_type":"noop","payload":' + payload(number) + when + b"}"
+    return b'{"job_type":"noop","payload":' + payload(number) + when + more + b"}"
 
 
 def batch(key: str, numbers: Sequence[int], due: Callable[[int], datetime] | None = None) -> bytes:
     jobs = b",".join(job(number, due(number) if due else None) for number in numbers)
     return request("/jobs/batch", key, b'{"jobs":[' + jobs + b"]}")
+
+
+def nanoseconds(time: datetime) -> int:
+    return round(time.timestamp() * 1e6) * 1000
+
+
+def spared(outcome: Outcome, begin: datetime) -> Outcome:
+    """The outcome of a hand-in that has just ended and was to end before `begin`."""
+    return msgspec.structs.replace(outcome, spare=(begin - datetime.now(UTC)).total_seconds())
 
 
 class Load:
@@ -72,6 +85,8 @@ class Load:
             "steady": self._steady,
             "future": self._future,
             "background": self._background,
+            "burst": self._burst,
+            "schedules": self._schedules,
             "sdk": self._sdk,
         }
         try:
@@ -90,13 +105,11 @@ class Load:
     async def _background(self) -> Outcome:
         """Jobs that are not due while anybody looks."""
         far = datetime.now(UTC) + timedelta(days=30)
-        parts = (
+        # Each is made when its turn comes, as there may be millions. Larger batches are no faster, and the memory of
+        # the node would then tell of them and not of what waits.
+        return await self._send_all(
             batch(self._plan.key, part, lambda number: far + timedelta(seconds=number)) for part in self._parts(BATCH)
         )
-        begin = time.perf_counter()
-        for part in parts:
-            await self._send(self._connections[0], part)
-        return Outcome(seconds=time.perf_counter() - begin)
 
     async def _spaced(self) -> Outcome:
         """One after the other, with a pause in which the system comes to rest."""
@@ -138,14 +151,52 @@ class Load:
 
     async def _future(self) -> Outcome:
         """Jobs at times of their own, evenly spaced, handed in before the first is due."""
-        begin = datetime.now(UTC) + timedelta(seconds=FIRST_DUE_SECONDS)
+        begin = datetime.now(UTC) + timedelta(seconds=self._plan.lead)
 
         def due(number: int) -> datetime:
             return begin + timedelta(seconds=(number - self._plan.first) / self._plan.rate)
 
+        return await self._before(begin, due)
+
+    async def _burst(self) -> Outcome:
+        """Jobs at one whole second; while they are started, now and then an urgent one, numbered after them."""
+        begin = (datetime.now(UTC) + timedelta(seconds=self._plan.lead + 1)).replace(microsecond=0)
+        outcome = await self._before(begin, lambda _: begin)
+        urgent = range(self._numbers.stop, self._numbers.stop + len(URGENT_AT))
+        texts = [request("/jobs", self._plan.key, job(number, more=b',"priority":"high"')) for number in urgent]
+        before = self._sheet.starts
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            for number, text, share in zip(urgent, texts, URGENT_AT, strict=True):
+                while self._sheet.starts - before < share * self._plan.count:  # noqa: ASYNC110 - another process writes it
+                    await asyncio.sleep(0.001)
+                self._sheet.note_asked(number, time.time_ns())
+                await self._send(self._connections[0], text)
+        return outcome
+
+    async def _schedules(self) -> Outcome:
+        """Schedules that run each second, so many times, their first runs evenly spaced over a second."""
+        plan, texts = self._plan, []
+        begin = datetime.now(UTC) + timedelta(seconds=plan.lead)
+        for place in range(plan.count):
+            first, start = plan.first + place * plan.runs, begin + timedelta(seconds=place / plan.count)
+            for run in range(plan.runs):
+                self._sheet.note_asked(first + run, nanoseconds(start) + run * 1_000_000_000)
+            body = {
+                "schedule_id": f"tick-{place}",
+                "every": "1s",
+                "start_time": start.isoformat(),
+                "max_runs": plan.runs,
+                "job": {"job_type": "tick", "payload": {"number": first, "start": start.isoformat()}},
+            }
+            texts.append(request("/schedules", plan.key, msgspec.json.encode(body)))
+        return spared(await self._send_all(texts), begin)
+
+    async def _before(self, begin: datetime, due: Callable[[int], datetime]) -> Outcome:
+        """Hand in jobs that are asked for by their due time; `begin` is the first of those."""
         for number in self._numbers:
-            self._sheet.note_asked(number, round(due(number).timestamp() * 1e6) * 1000)
-        return await self._send_all([batch(self._plan.key, part, due) for part in self._parts(BATCH)])
+            self._sheet.note_asked(number, nanoseconds(due(number)))
+        texts = [batch(self._plan.key, part, due) for part in self._parts(BATCH)]
+        return spared(await self._send_all(texts), begin)
 
     async def _sdk(self) -> Outcome:
         """Tasks that submit one job after the other through one client."""
@@ -163,7 +214,7 @@ class Load:
             await asyncio.gather(*(task() for _ in range(self._plan.width)))
             return Outcome(seconds=time.perf_counter() - begin)
 
-    async def _send_all(self, texts: Sequence[bytes]) -> Outcome:
+    async def _send_all(self, texts: Iterable[bytes]) -> Outcome:
         waiting = iter(texts)
 
         async def send(connection: Connection) -> list[float]:

@@ -2,71 +2,27 @@
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Final
 
-import msgspec
-import uvloop
-
-from bench import bare
 from bench.databases import Databases
-from bench.marks import BY_KEY, Findings, Reading
-from bench.site import CONCURRENCY, Broken, Site
+from bench.marks import Findings, Reading
+from bench.measure import (
+    Measure,
+    Progress,
+    Scale,
+    Used,
+    all_ended,
+    all_started,
+    limits,
+    once,
+    percentile,
+    percents_at_rest,
+)
+from bench.punctuality import burst, late, minute, schedules
+from bench.site import CONCURRENCY, Site
 
 CONNECTIONS: Final = 64
 TASKS: Final = 100
-DUE_PER_SECOND: Final = 200
-PATIENCE_SECONDS: Final = 120
-
-
-class Scale(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of everything."""
-
-    jobs: int = 50_000  # backlog, and batches
-    singles: int = 20_000
-    waiting: int = 100_000
-    steady_seconds: float = 8
-    spaced: int = 300
-    due_seconds: float = 8
-    idle_seconds: float = 10
-
-
-QUICK: Final = Scale(jobs=5000, singles=2000, waiting=5000, steady_seconds=2, spaced=60, due_seconds=2, idle_seconds=3)
-
-
-class Progress(Protocol):
-    def tell(self, what: str) -> None: ...
-
-
-class Used:
-    """Processor time from now on. It depends less than a rate on what else the machine does."""
-
-    def __init__(self, site: Site, databases: Databases) -> None:
-        self._site = site
-        self._databases = databases
-        self._before = self._now()
-
-    def readings(self, key: str, jobs: int) -> list[Reading]:
-        """Microseconds a job of each part of the system that has a figure of that name."""
-        used = {f"{key}_{part}": seconds - self._before.get(part, 0.0) for part, seconds in self._now().items()}
-        return [Reading(name, seconds * 1e6 / jobs) for name, seconds in used.items() if name in BY_KEY]
-
-    def _now(self) -> dict[str, float]:
-        found = {"node": self._site.node.cpu_seconds}
-        if self._site.worker is not None:
-            found["worker"] = self._site.worker.cpu_seconds
-        if (database := self._databases.cpu_seconds()) is not None:
-            found["database"] = database
-        return found
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
-
-
-def limits(databases: Databases, **asked: Any) -> bare.Limits:
-    return uvloop.run(bare.measure(databases.bare(), **asked))
 
 
 def submit(databases: Databases, scale: Scale, progress: Progress) -> Findings:
@@ -119,8 +75,8 @@ def drain(databases: Databases, scale: Scale, progress: Progress) -> Findings:
         progress.tell("drain")
         worker = site.start_worker()
         used = Used(site, databases)
-        _all_started(site, scale.jobs, progress)
-        site.wait(site.nothing_runs, PATIENCE_SECONDS, "the last job to end", pause=0.002)
+        all_started(site, scale.jobs, progress)
+        all_ended(site, pause=0.002)
         end = time.time_ns()
         starts = site.sheet.started(0, scale.jobs)
         rate = scale.jobs * 1e9 / (end - min(starts))
@@ -131,10 +87,10 @@ def drain(databases: Databases, scale: Scale, progress: Progress) -> Findings:
         count = min(round(flow * scale.steady_seconds), most - scale.jobs)
         progress.tell(f"steady {flow:,.0f} a second")
         site.load("steady", count, first=scale.jobs, width=32, rate=flow)
-        _all_started(site, scale.jobs + count, progress)
+        all_started(site, scale.jobs + count, progress)
         delays = site.sheet.delays(scale.jobs, count)
-        site.wait(site.nothing_runs, PATIENCE_SECONDS, "the last job to end")
-        notes = _once(site, scale.jobs + count)
+        all_ended(site)
+        notes = once(site, scale.jobs + count)
     return Findings(
         readings=[
             Reading("drain", rate, limit.drain),
@@ -159,27 +115,23 @@ def idle(databases: Databases, scale: Scale, progress: Progress) -> Findings:
         seconds = site.restart_node()
         worker = site.start_worker()
         progress.tell(f"at rest for {scale.idle_seconds:g} s")
-        time.sleep(1)
-        before, database_before = site.node.cpu_seconds + worker.cpu_seconds, databases.cpu_seconds()
-        time.sleep(scale.idle_seconds)
-        used = (site.node.cpu_seconds + worker.cpu_seconds - before) * 100 / scale.idle_seconds
-        database_after = databases.cpu_seconds()
+        used = percents_at_rest(site, databases, scale.idle_seconds)
         readings = [
             Reading("start", seconds),
             Reading("start_new", site.seconds_to_first_start),
             Reading("node_idle", site.node.rss),
             Reading("worker_idle", worker.rss),
-            Reading("cpu_idle", used),
+            Reading("cpu_idle", used["node"] + used["worker"]),
         ]
-        if database_before is not None and database_after is not None:
-            readings.append(Reading("cpu_database", (database_after - database_before) * 100 / scale.idle_seconds))
+        if "database" in used:
+            readings.append(Reading("cpu_database", used["database"]))
         progress.tell(f"{scale.spaced} jobs, one at a time")
         site.load("spaced", 20, rate=100)
         site.load("spaced", scale.spaced, first=20, rate=25)
-        _all_started(site, scale.spaced + 20, progress)
+        all_started(site, scale.spaced + 20, progress)
         delays = site.sheet.delays(20, scale.spaced)
-        site.wait(site.nothing_runs, PATIENCE_SECONDS, "the last job to end")
-        notes = _once(site, scale.spaced + 20)
+        all_ended(site)
+        notes = once(site, scale.spaced + 20)
     readings += [
         Reading("idle_p50", statistics.median(delays), limit.pair_p50),
         Reading("idle_p99", percentile(delays, 0.99), limit.pair_p99),
@@ -187,50 +139,15 @@ def idle(databases: Databases, scale: Scale, progress: Progress) -> Findings:
     return Findings(readings=readings, spreads={"submit → start on an idle system": delays}, notes=notes)
 
 
-def late(databases: Databases, scale: Scale, progress: Progress) -> Findings:
-    """Jobs at future times, beside many that are not due."""
-    progress.tell("bare limit")
-    limit = limits(databases, pairs=True)
-    count = round(DUE_PER_SECOND * scale.due_seconds)
-    with Site.open(databases, capacity=count) as site:
-        progress.tell(f"{scale.waiting:,} waiting jobs")
-        if scale.waiting:
-            site.load("background", scale.waiting)
-        worker_of_site = site.start_worker()
-        progress.tell(f"{count:,} due at {DUE_PER_SECOND} a second")
-        site.load("future", count, rate=DUE_PER_SECOND)
-        _all_started(site, count, progress)
-        worker_of_site.check()
-        memory = site.node.rss
-        delays = site.sheet.delays(0, count)
-        notes = [f"Lateness with {scale.waiting:,} jobs waiting for later days.", *_once(site, count)]
-    return Findings(
-        readings=[
-            Reading("late_p50", statistics.median(delays), limit.pair_p50),
-            Reading("late_p99", percentile(delays, 0.99), limit.pair_p99),
-            Reading("late_most", max(delays)),
-            Reading("node_waiting", memory),
-        ],
-        spreads={f"handler start after the due time, {DUE_PER_SECOND} due/s": delays},
-        notes=notes,
-    )
-
-
-def _all_started(site: Site, count: int, progress: Progress) -> None:
-    def done() -> bool:
-        progress.tell(f"{site.sheet.starts:,} of {count:,} started")
-        return site.sheet.starts >= count
-
-    site.wait(done, PATIENCE_SECONDS, f"{count:,} jobs to start")
-
-
-def _once(site: Site, count: int) -> list[str]:
-    """A figure of a system that loses or fails jobs would be worth nothing."""
-    if failed := site.get("/jobs?status=failed&status=retrying&limit=1"):
-        raise Broken(f"a job did not complete: {failed[0]}")
-    repeats = site.sheet.repeats
-    return [f"{repeats} of {count:,} jobs were started more than once."] if repeats else []
-
-
-Measure = Callable[[Databases, Scale, Progress], Findings]
-MEASURES: Final[dict[str, Measure]] = {"submit": submit, "sdk": sdk, "drain": drain, "idle": idle, "late": late}
+MEASURES: Final[dict[str, Measure]] = {
+    "submit": submit,
+    "sdk": sdk,
+    "drain": drain,
+    "idle": idle,
+    "late": late,
+    "burst": burst,
+    "minute": minute,
+    "schedules": schedules,
+}
+GROUPS: Final = {"time": ("late", "burst", "minute", "schedules")}
+LONG_ONES: Final = ("minute",)  # left out unless they are asked for

@@ -1,9 +1,10 @@
-"""The worker's side: a job that does nothing but note that it started. Run: foliot worker bench.noop_app:app"""
+"""The worker's side: jobs that do nothing but note that they started. Run: foliot worker bench.noop_app:app"""
 
 import os
+from datetime import datetime
 
 from bench.sheet import Sheet
-from foliot import Foliot
+from foliot import Foliot, JobContext
 
 app = Foliot()
 note_started = Sheet(os.environ["BENCH_SHEET"]).note_started
@@ -12,3 +13,9 @@ note_started = Sheet(os.environ["BENCH_SHEET"]).note_started
 @app.job
 async def noop(number: int, pad: str) -> None:
     note_started(number)
+
+
+@app.job
+async def tick(number: int, start: datetime, context: JobContext) -> None:
+    """A run of a schedule, one each second from `start`, which is the run with that number."""
+    note_started(number + round((context.schedule_time - start).total_seconds()))

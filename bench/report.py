@@ -15,7 +15,7 @@ NOTES = (
     "Drain runs from the first handler's start to the last committed end.",
     "Marks and goals are for two cores.",
 )
-EDGES = (0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 25, 50, 100, 200, 500, 1000, 5000)  # milliseconds
+EDGES = (0.5, 1, 1.5, 2, 3, 4, 6, 8, 10, 12, 16, 25, 50, 100, 200, 500, 1000, 5000)  # milliseconds
 EIGHTHS = " ▏▎▍▌▋▊▉"
 BAR_WIDTH = 40
 

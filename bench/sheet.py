@@ -46,6 +46,9 @@ class Sheet:
     def repeats(self) -> int:
         return self._words[REPEATS]
 
+    def asked(self, first: int, count: int) -> list[int]:
+        return self._words[HEADER + first : HEADER + first + count].tolist()
+
     def started(self, first: int, count: int) -> list[int]:
         """When these started; zero where they did not."""
         begin = HEADER + self.capacity + first
@@ -53,5 +56,5 @@ class Sheet:
 
     def delays(self, first: int, count: int) -> list[float]:
         """Milliseconds from asked to started of those that have started."""
-        asked = self._words[HEADER + first : HEADER + first + count].tolist()
-        return [(start - ask) / 1e6 for ask, start in zip(asked, self.started(first, count), strict=True) if start]
+        pairs = zip(self.asked(first, count), self.started(first, count), strict=True)
+        return [(start - ask) / 1e6 for ask, start in pairs if start]

@@ -117,6 +117,8 @@ class Site:
         first: int = 0,
         width: int = 1,
         rate: float = 0.0,
+        lead: float = 1.5,
+        runs: int = 0,
         meanwhile: Callable[[], None] = lambda: None,
     ) -> Outcome:
         """Put a load on the system, from a process of its own; `meanwhile` is called now and then."""
@@ -129,6 +131,8 @@ class Site:
             first=first,
             width=width,
             rate=rate,
+            lead=lead,
+            runs=runs,
         )
         with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as words:
             process = subprocess.Popen(

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from bench.__main__ import chosen, parse
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -33,4 +35,25 @@ def test_a_quick_run_prints_a_table_of_figures_with_their_limits_and_marks() -> 
 def test_an_unknown_measure_is_refused_with_the_known_ones() -> None:
     done = run("--only", "speed")
     assert done.returncode == 2
-    assert "there is no measure 'speed'; there are submit, sdk, drain, idle, late" in done.stderr
+    assert "there is no measure 'speed'; there are submit, sdk, drain, idle, late, burst, minute" in done.stderr
+    assert "time is late, burst, minute, schedules" in done.stderr
+
+
+def test_a_burst_tells_of_its_first_start_and_of_urgent_jobs_among_it() -> None:
+    done = run("--quick", "--only", "burst", "--store", "sqlite")
+    assert done.returncode == 0, done.stderr
+    figures = [line.split("|")[1].strip() for line in done.stdout.splitlines() if line.startswith("|")]
+    assert figures[2:] == [
+        "many due at one second: the first start after it",
+        "… the last",
+        "… starts a second",
+        "… a `high` job handed in among them, submit → start",
+        "… those queued at that moment waited on for",
+        "… so many of them it went before",
+    ]
+
+
+def test_long_measures_run_only_when_asked_for() -> None:
+    assert "minute" not in chosen(parse([]))
+    assert "minute" in chosen(parse(["--long"]))
+    assert chosen(parse(["--only", "time,late"])) == ["late", "burst", "minute", "schedules"]
