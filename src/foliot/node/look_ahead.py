@@ -49,11 +49,10 @@ class LookAhead(Running, Generic[Key]):
         """Move those whose moment has come; those that may still be due."""
 
     async def round(self) -> None:
-        now = self._clock.now()
         try:
-            if now >= self._look_at:
+            await self._move_due()  # first: what is known must not wait for a look at what is not
+            if (now := self._clock.now()) >= self._look_at:
                 await self._look(now)
-            await self._move_due()
         except Exception:
             self._look_at = 0  # what was under way is in the heap no more
             raise
