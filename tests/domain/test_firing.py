@@ -221,20 +221,22 @@ def test_after_max_runs_nothing_is_due() -> None:
     assert (outcome.schedule.next_due, outcome.schedule.runs) == (None, 3)
 
 
-@pytest.mark.parametrize(("overlap", "last_started"), [("skip", 5), ("queue", 2), ("replace", 6)])
-def test_max_runs_counts_what_became_or_will_become_a_run(overlap: Overlap, last_started: int) -> None:
-    """One run is under way and ends after the due time at 4 s; two runs in all are allowed."""
-    timetable = table(every="1s", start_time=NOW, max_runs=2)
-    first = decided(fire(stand(make(timetable, overlap=overlap)), NOW)).schedule
-    assert first.runs == 1
-    outcome = decided(fire(stand(first, 1), NOW + 4 * SECOND))
-    waiting = [row for row in outcome.runs if row.verdict is None]
-    if overlap == "skip":
-        outcome = decided(fire(stand(outcome.schedule), NOW + 9 * SECOND))
-        assert started(outcome, SECOND) == [last_started]
-    else:
-        assert started(decided(settle(stand(outcome.schedule, 0, waiting), NOW + 9 * SECOND)), SECOND) == [1]
-    assert (outcome.schedule.runs, outcome.schedule.next_due) == (2, None)
+def test_what_was_skipped_is_not_one_of_max_runs() -> None:
+    schedule = make(table(every="1s", start_time=NOW, max_runs=1))
+    skipped = decided(fire(stand(schedule, 1), NOW + 4 * SECOND)).schedule
+    assert (skipped.runs, skipped.next_due) == (0, NOW + 5 * SECOND)
+    outcome = decided(fire(stand(skipped), NOW + 9 * SECOND))
+    assert started(outcome, SECOND) == [5]
+    assert (outcome.schedule.runs, outcome.schedule.next_due) == (1, None)
+
+
+@pytest.mark.parametrize("overlap", ["queue", "replace"])
+def test_one_that_waits_is_one_of_max_runs(overlap: Overlap) -> None:
+    schedule = make(table(every="1s", start_time=NOW, max_runs=1), overlap=overlap)
+    outcome = decided(fire(stand(schedule, 1), NOW + 4 * SECOND))
+    assert shape(outcome, SECOND) == [(0, ("waits", RAN))]
+    assert (outcome.schedule.runs, outcome.schedule.next_due) == (1, None)
+    assert decided(settle(stand(outcome.schedule, 0, outcome.runs), NOW + HOUR)).schedule.runs == 1
 
 
 def test_what_was_missed_is_not_one_of_max_runs() -> None:
@@ -326,8 +328,9 @@ def test_a_window_reaches_to_the_due_time_at_its_very_edge() -> None:
     assert started(late) == [10, 20]
 
 
-def test_the_latest_is_not_caught_up_where_a_newer_one_runs_anyway() -> None:
-    outcome = decided(fire(stand(make()), NOW + 30 * MINUTE + 59 * SECOND))
+@pytest.mark.parametrize("late", [0, 59 * SECOND])
+def test_the_latest_is_not_caught_up_where_a_newer_one_runs_anyway(late: int) -> None:
+    outcome = decided(fire(stand(make()), NOW + 30 * MINUTE + late))
     assert shape(outcome) == [(0, 20, 3, MISSED, "latest"), (30, RAN)]
     assert outcome.schedule.runs == 1
 
@@ -542,6 +545,7 @@ STORIES = st.lists(
     st.one_of(
         st.tuples(st.just("passes"), st.floats(0, 4)),
         st.tuples(st.just("away"), st.floats(0, 40)),
+        st.tuples(st.just("away to a due time"), st.floats(0, 8)),
         st.tuples(st.just("ends"), st.integers(0, 5)),
         st.sampled_from([("paused", 0), ("resumed", 0), ("triggered", 0), ("made room", 0)]),
     ),
@@ -564,7 +568,7 @@ class World:
         self.dues: list[int] = []  # all that were due up to now
         unbounded = msgspec.structs.replace(self.timetable, max_runs=None)
         self._coming: Iterator[int] = due_times(unbounded, NOW - 1)
-        self._ahead = next(self._coming, None)
+        self.ahead = next(self._coming, None)
         first, second = islice(due_times(unbounded, NOW), 2)
         self.beat = second - first
 
@@ -575,9 +579,9 @@ class World:
 
     def go_to(self, time: int) -> None:
         self.now = time
-        while self._ahead is not None and self._ahead <= time:
-            self.dues.append(self._ahead)
-            self._ahead = next(self._coming, None)
+        while self.ahead is not None and self.ahead <= time:
+            self.dues.append(self.ahead)
+            self.ahead = next(self._coming, None)
 
     def apply(self, outcome: Outcome | None) -> None:
         if outcome is None:
@@ -658,7 +662,7 @@ class World:
         if became_runs == self.timetable.max_runs:
             assert self.schedule.next_due is None
         else:
-            assert self.schedule.next_due == (self.dues[covered] if covered < len(self.dues) else self._ahead)
+            assert self.schedule.next_due == (self.dues[covered] if covered < len(self.dues) else self.ahead)
             assert self.schedule.paused or covered == len(self.dues)
 
 
@@ -678,6 +682,10 @@ def tell(world: World, word: str, amount: float) -> None:
         case "away":
             world.go_to(world.now + int(amount * world.beat))
             world.fire()
+        case "away to a due time":
+            world.go_to(world.now + int(amount * world.beat))
+            world.go_to(world.ahead or world.now)
+            world.fire()
         case "ends" if world.under_way:
             del world.under_way[list(world.under_way)[int(amount) % len(world.under_way)]]
             world.apply(settle(world.standing(), world.now))
@@ -694,6 +702,8 @@ def tell(world: World, word: str, amount: float) -> None:
             outcome = trigger(world.schedule, world.now)
             world.triggered.update(start.due for start in outcome.starts)
             world.apply(outcome)
+            world.go_to(world.now + 2)  # where the next one does not meet it
+            world.fire()
 
 
 @pytest.mark.parametrize("catch_up", get_args(CatchUp))
@@ -707,8 +717,6 @@ def test_every_due_time_ends_with_one_verdict_whatever_happens(
     world.go_to(NOW)
     world.fire()
     for word, amount in story:
-        world.go_to(world.now + 2)  # two triggers never meet in one instant
-        world.fire()
         tell(world, word, amount)
         world.check()
         world.check_every_due_time_has_one_verdict()

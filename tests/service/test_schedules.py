@@ -462,6 +462,13 @@ async def test_a_triggered_run_is_made_whatever_is_under_way(almanac: Almanac) -
     assert (await almanac.info()).runs == 1
 
 
+async def test_two_triggers_at_one_instant_are_two_runs(almanac: Almanac) -> None:
+    await almanac.create(every="10s")
+    first, second = await almanac.schedules.trigger("beat", ADMIN), await almanac.schedules.trigger("beat", ADMIN)
+    assert first.job_id != second.job_id
+    assert (await almanac.services.query.job(second.job_id, ADMIN)).schedule_id == "beat"
+
+
 async def test_a_trigger_at_a_due_time_does_not_take_its_run(almanac: Almanac) -> None:
     await almanac.create(every="10s", overlap="allow")
     almanac.sleep_to(10)

@@ -57,6 +57,7 @@ class Schedules:
         self._ids = ids
         self._firing = firing
         self._control = control
+        self._triggered: Micros = 0
 
     async def create(self, body: ScheduleBody, caller: Caller, request_key: str | None = None) -> ScheduleChanged:
         """Keep a schedule. The same body under the same id, or the same `request_key`, again is answered as the first
@@ -152,7 +153,8 @@ class Schedules:
         """A run now, paused or not, whatever is under way."""
         schedule = await self._find(schedule_id, caller)
         for _ in range(ROUNDS):
-            outcome = trigger(schedule, self._clock.now())
+            self._triggered = max(self._clock.now(), self._triggered + 1)  # no two of one name
+            outcome = trigger(schedule, self._triggered)
             name = run_name(schedule.name, outcome.starts[0].due)
             if await self._firing.save([outcome]) or await self._store.find(caller.namespace, [name]):
                 return Triggered(job_id=name)
@@ -176,8 +178,9 @@ class Schedules:
             limit = body.max_concurrency or schedule.plan.max_concurrency
             if not wanted:
                 return Backfilled(runs=0)
-            if await self._firing.save([backfill(schedule, wanted, limit, self._clock.now())]):
-                return Backfilled(runs=len(wanted))
+            outcome = backfill(schedule, wanted, limit, self._clock.now())
+            if await self._firing.save([outcome]):
+                return Backfilled(runs=len(outcome.runs))
         raise _too_busy(schedule_id)
 
     async def runs(

@@ -69,6 +69,7 @@ def test_a_sparse_timetable_takes_one_look_a_due_time(monkeypatch: pytest.Monkey
 def test_the_first_and_last_minute_are_cut() -> None:
     found = per_minute(table(cron="* * * * * *"), NOW + 50 * SECOND, NOW + 2 * MINUTE + 5 * SECOND)
     assert found == {NOW: 10, NOW + MINUTE: 60, NOW + 2 * MINUTE: 5}
+    assert per_minute(table(cron="* * * * * *"), NOW, NOW + SECOND + 1) == {NOW: 2}
 
 
 def test_max_runs_ends_it_in_the_middle_of_a_minute() -> None:
