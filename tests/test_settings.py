@@ -16,6 +16,8 @@ OTHER_VALUES: dict[str, Any] = {
     "database": POSTGRES,
     "data_dir": "elsewhere",
     "worker": False,
+    "resources": "cpu=4,memory=8Gi",
+    "labels": "zone=eu",
     "worker_concurrency": 3,
     "processes": 2,
     "allow_commands": True,
@@ -96,6 +98,13 @@ def test_a_file_may_be_named_by_the_command_line_or_the_environment() -> None:
     assert load_settings(environ={"FOLIOT_CONFIG": str(other)}, file=third).port == 3
 
 
+def test_what_a_worker_offers_is_read_as_pairs() -> None:
+    settings = load_settings({"resources": "cpu=4, memory = 8Gi,", "labels": "zone=eu,query=a=b"}, {})
+    assert settings.worker_resources == {"cpu": "4", "memory": "8Gi"}
+    assert settings.worker_labels == {"zone": "eu", "query": "a=b"}
+    assert load_settings({}, {}).worker_resources == load_settings({}, {}).worker_labels == {}
+
+
 # what is refused
 
 
@@ -144,6 +153,8 @@ def test_a_wrong_value_of_the_file_is_refused_by_file_and_name() -> None:
         ({"retention_days": -1}, "retention_days is -1; it must be more than 0"),
         ({"lease_seconds": 19.9}, "lease_seconds (19.9) must be at least twice heartbeat_seconds (10)"),
         ({"worker_concurrency": 0}, "worker_concurrency is 0; it must be 1 or more"),
+        ({"resources": "cpu"}, "resources is 'cpu'; it must be names with values, as in a=1,b=2"),
+        ({"labels": "zone=eu,=x"}, "labels is 'zone=eu,=x'; it must be names with values"),
         ({"log_level": "loud"}, "log_level is 'loud'; use debug, info, warning, error"),
         ({"processes": 0}, "processes is 0; it must be 1 or more"),
         ({"processes": 2}, "more than one process needs PostgreSQL"),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from foliot.sdk.context import JobContext
     from foliot.sdk.errors import Fatal, Retry
     from foliot.sdk.failures import FoliotHttpError, JobCancelled, JobFailed
+    from foliot.sdk.graph import Graph
     from foliot.sdk.job import AsyncJob, Job
 
 __version__ = "0.1.0"
@@ -21,6 +22,7 @@ _PUBLIC = {
     "Fatal": "foliot.sdk.errors",
     "Foliot": "foliot.sdk.app",
     "FoliotHttpError": "foliot.sdk.failures",
+    "Graph": "foliot.sdk.graph",
     "Job": "foliot.sdk.job",
     "JobCancelled": "foliot.sdk.failures",
     "JobContext": "foliot.sdk.context",
@@ -35,6 +37,7 @@ __all__ = [
     "Fatal",
     "Foliot",
     "FoliotHttpError",
+    "Graph",
     "Job",
     "JobCancelled",
     "JobContext",

@@ -26,6 +26,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     data_dir: str = "foliot-data"
     worker: bool = True  # the built-in worker for the built-in handlers
     worker_concurrency: int = 20
+    resources: str = ""  # what a worker here offers besides its slots, as in cpu=4,memory=8Gi
+    labels: str = ""  # what it is, as in zone=eu,disk=ssd
     processes: int = 1
     allow_commands: bool = False
     admin_key: str = ""
@@ -42,6 +44,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def is_sqlite(self) -> bool:
         return self.store_url.startswith("sqlite:")
+
+    @property
+    def worker_resources(self) -> dict[str, str]:
+        return _pairs("resources", self.resources)
+
+    @property
+    def worker_labels(self) -> dict[str, str]:
+        return _pairs("labels", self.labels)
 
     @property
     def node_url(self) -> str:
@@ -112,7 +122,19 @@ def _convert(value: object, type_: Any, name: str) -> Any:
         raise SettingsError(f"{name} is {value!r}; it must be of type {type_.__name__}") from None
 
 
+def _pairs(setting: str, text: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, _, value = (word.strip() for word in part.partition("="))
+        if not name or not value:
+            raise SettingsError(f"{setting} is {text!r}; it must be names with values, as in a=1,b=2")
+        pairs[name] = value
+    return pairs
+
+
 def _check(settings: Settings) -> None:
+    _pairs("resources", settings.resources)
+    _pairs("labels", settings.labels)
     if not 0 <= settings.port <= 65535:
         raise SettingsError(f"port is {settings.port}; it must be 0 to 65535")
     for name in ("heartbeat_seconds", "lease_seconds", "retention_days"):

@@ -229,7 +229,12 @@ async def test_a_wrong_filter_changes_nothing(client: AsgiClient, body: dict[str
     [
         ({}, "name"),
         ({"name": ""}, "name"),
-        ({"name": "w", "resources": {"slot": "8"}}, "resources[...]"),
+        ({"name": "w", "resources": {"slot": [8]}}, "resources[...]"),
+        ({"name": "w", "resources": {"slot": "eight"}}, "resources.slot"),
+        ({"name": "w", "resources": {"gpu": -1}}, "resources.gpu"),
+        ({"name": "w", "resources": {"memory": 1e300}}, "resources.memory"),
+        ({"name": "w", "resources": {"a b": 1}}, "resources.a b"),
+        ({"name": "w", "labels": {"zone": 1}}, "labels[...]"),
         ({"name": "w", "queues": ["a b"]}, "queues[0]"),
     ],
 )

@@ -65,7 +65,7 @@ def test_help_and_version_load_nothing_heavy() -> None:
     code = (
         "import sys; from foliot.cli import main\n"
         "main(['version'], standalone_mode=False)\n"
-        "for words in [], ['serve'], ['jobs'], ['cron'], ['schedules', 'create'], ['apply'], ['forecast']:\n"
+        "for words in [], ['serve'], ['jobs'], ['why'], ['cron'], ['schedules', 'create'], ['apply'], ['limits']:\n"
         "    main([*words, '--help'], standalone_mode=False)\n"
         f"print('loaded', [name for name in {heavy} if name in sys.modules])"
     )

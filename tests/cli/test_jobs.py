@@ -1,13 +1,16 @@
 """The commands on jobs, against a real node."""
 
 import json
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
 from foliot.cli.connection import find_connection
+from foliot.cli.filters import NAMES, filter_words
 from tests.cli.conftest import ServedNode
 
 Run = Callable[..., Result]
@@ -114,7 +117,9 @@ def test_the_same_id_with_another_body_is_refused_with_1(foliot: Run) -> None:
     assert len(shown.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("words", [["get"], ["cancel"], ["logs"], ["result"], ["executions"], ["watch"], ["run"]])
+@pytest.mark.parametrize(
+    "words", [["get"], ["cancel"], ["logs"], ["result"], ["executions"], ["watch"], ["run"], ["why"], ["graph"]]
+)
 def test_a_job_that_is_not_there_is_4(foliot: Run, words: list[str]) -> None:
     shown = foliot("jobs", *words, "no-such-job")
     assert shown.exit_code == 4
@@ -158,6 +163,107 @@ def test_a_failed_job_is_run_again(foliot: Run) -> None:
         ["1", "retriable_failure"],
         ["2", "success"],
     ]
+
+
+def test_a_failed_job_is_run_again_with_another_payload_and_those_that_waited_for_it(foliot: Run) -> None:
+    job_id = submitted(foliot, "echo", '{"fail": 5}', "--max-attempts", "1", "--id", "first-of-two")
+    child = submitted(foliot, "echo", "--depends-on", job_id)
+    assert foliot("jobs", "watch", job_id).exit_code == 1
+    assert foliot("jobs", "watch", child).exit_code == 3
+    again = foliot("jobs", "retry", job_id, "--dependents", "--payload", '{"message": "mended"}')
+    assert again.exit_code == 0, again.stderr
+    assert foliot("jobs", "watch", child).exit_code == 0
+    assert json.loads(foliot("jobs", "get", job_id, "--json").stdout)["payload"] == {"message": "mended"}
+
+
+def test_all_that_a_filter_finds_run_again_with_another_payload(foliot: Run) -> None:
+    ids = [submitted(foliot, "echo", '{"fail": 5}', "--max-attempts", "1", "--queue", "mended") for _ in range(2)]
+    for job_id in ids:
+        assert foliot("jobs", "watch", job_id).exit_code == 1
+    words = ("jobs", "retry", "--queue", "mended", "--status", "failed", "--payload", "{}")
+    assert foliot(*words, "--dry-run").stdout == "the filter finds 2 jobs\n"
+    assert foliot(*words, "--yes").stdout == "2 of 2 jobs changed\n"
+    for job_id in ids:
+        assert foliot("jobs", "watch", job_id).exit_code == 0
+
+
+def test_failed_jobs_are_listed_with_their_last_error_and_how_to_run_them_again(foliot: Run) -> None:
+    queue = ("--queue", "dead-letters")
+    older, newer = (submitted(foliot, "echo", '{"fail": 5}', "--max-attempts", "1", *queue) for _ in range(2))
+    for job_id in (older, newer):
+        assert foliot("jobs", "watch", job_id).exit_code == 1
+    shown = foliot("jobs", "failed", *queue)
+    _, *lines = shown.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [newer, older]
+    assert all("1 of 1" in line and "asked_to_fail" in line and "attempt 1 of 5" in line for line in lines)
+    assert shown.stderr == (
+        f"run one again with: foliot jobs retry {newer}\n"
+        "or all with: foliot jobs retry --status failed --queue dead-letters\n"
+    )
+    found = json.loads(foliot("jobs", "failed", *queue, "--json").stdout)
+    assert [(job["job_id"], job["payload"]) for job in found] == [(newer, {"fail": 5}), (older, {"fail": 5})]
+    assert foliot("jobs", "failed", "--queue", "nobody-uses-this").stderr == "none\n"
+
+
+def test_the_filter_is_told_as_it_would_be_typed() -> None:
+    given = dict.fromkeys(NAMES) | {
+        "status": ("failed",),
+        "job_type": "report",
+        "schedule_id": "nightly",
+        "tag": ("a", "b"),
+        "due_after": datetime(2027, 3, 1, tzinfo=UTC),
+    }
+    words = filter_words(given)
+    assert words == [
+        *("--status", "failed", "--type", "report", "--tag", "a", "--tag", "b"),
+        *("--schedule", "nightly", "--due-after", "2027-03-01T00:00:00+00:00"),
+    ]
+
+
+def test_a_job_shows_what_it_waits_for_and_asks_of_its_worker(foliot: Run) -> None:
+    parent = submitted(foliot, "none", "--id", "asked-parent")
+    job_id = submitted(
+        *(foliot, "none", "--depends-on", f"{parent}:any", "--concurrency", "asked=2", "--unique-key", "asked"),
+        *("--resource", "cpu=0.5", "--resource", "memory=1Ki", "--require", "zone=eu"),
+    )
+    shown = dict(
+        re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in foliot("jobs", "show", job_id).stdout.splitlines()
+    )
+    assert shown["after"] == "asked-parent (on any)"
+    assert shown["concurrency"] == "asked, 2 at once"
+    assert shown["resources"] == "cpu=0.5, memory=1,024, slot=1"
+    assert (shown["requires"], shown["unique key"]) == ("zone=eu", "asked")
+    assert not {"after", "concurrency", "resources", "requires", "unique key"} & {
+        line.split("  ")[0] for line in foliot("jobs", "show", parent).stdout.splitlines()
+    }
+
+
+def test_a_second_job_with_a_unique_key_is_told_to_be_the_first(foliot: Run) -> None:
+    job_id = submitted(foliot, "none", "--unique-key", "once")
+    again = foliot("submit", "none", '{"other": true}', "--unique-key", "once")
+    assert (again.exit_code, again.stdout) == (0, f"{job_id}\n")
+    assert again.stderr == f"not taken in: {job_id} has the same --unique-key and still waits\n"
+    assert json.loads(foliot("submit", "none", "--unique-key", "once", "--json").stdout) == {
+        "status": "submitted",
+        "job_id": job_id,
+        "duplicate": True,
+    }
+    batch = foliot("submit", "--batch", "-", stdin='{"job_type": "none", "unique_key": "once"}\n{"job_type": "none"}\n')
+    assert batch.stdout == "1 job submitted\n"
+    assert batch.stderr == "1 job not taken in: others with the same unique_key still wait\n"
+
+
+def test_a_file_is_a_graph_in_any_order_where_it_is_handed_in_whole(foliot: Run) -> None:
+    lines = '{"job_type": "none", "depends_on": ["w-0"]}\n' + "".join(
+        f'{{"job_type": "none", "job_id": "w-{number}"}}\n' for number in reversed(range(1000))
+    )
+    refused = foliot("submit", "--batch", "-", stdin=lines)
+    assert refused.exit_code == 2
+    assert "jobs[0].depends_on[0]: there is no job 'w-0'" in refused.stderr
+    assert foliot("submit", "--batch", "-", "--whole", stdin=lines).stdout == "1,001 jobs submitted\n"
+    long = foliot("submit", "--batch", "-", "--whole", stdin='{"job_type": "none"}\n' * 10_001)
+    assert long.exit_code == 2
+    assert "10,001 jobs are more than one request can hold" in long.stderr
 
 
 def test_each_job_is_tried_and_the_one_missing_is_told(foliot: Run) -> None:

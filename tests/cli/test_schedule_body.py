@@ -56,6 +56,7 @@ def test_every_option_becomes_its_field() -> None:
     words += ["--max-concurrency", "3", "--catch-up", "all", "--catch-up-window", "1d", "--country", "ES"]
     words += ["--subdivision", "MD", "--closed", "2027-12-24", "--except", "2027-12-31", "--weekend", "fri"]
     words += ["--on-holiday", "skip", "--paused", "--payload", '{"n": 1}', "--queue", "slow", "--priority", "7"]
+    words += ["--concurrency", "crm=1", "--resource", "cpu=2", "--require", "zone=eu", "--unique-key", "sync"]
     body = created(*words, "--timeout", "10m", "--max-attempts", "5", "--tag", "a", "--tag", "b")
     assert body["job"].pop("retry")["max_attempts"] == 5
     assert body == {
@@ -85,6 +86,10 @@ def test_every_option_becomes_its_field() -> None:
             "priority": 7,
             "timeout": "10m",
             "tags": ["a", "b"],
+            "concurrency": {"key": "crm", "limit": 1},
+            "resources": {"cpu": 2.0},
+            "requires": {"zone": "eu"},
+            "unique_key": "sync",
         },
     }
 

@@ -19,6 +19,8 @@ from foliot.cli import main
         (["--config", "no-such.toml"], {}, "no-such.toml is not there"),
         ([], {"FOLIOT_CONFIG": "no-such.toml"}, "no-such.toml is not there"),
         ([], {"FOLIOT_PORT": "http"}, "FOLIOT_PORT is 'http'; it must be of type int"),
+        ([], {"FOLIOT_RESOURCES": "cpu=lots"}, "resources.cpu: is a number"),
+        ([], {"FOLIOT_LABELS": "eu"}, "labels is 'eu'; it must be names with values"),
         ([], {"FOLIOT_PROCESSES": "2"}, "more than one process needs PostgreSQL"),
     ],
 )

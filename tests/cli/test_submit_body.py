@@ -2,19 +2,22 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from click.testing import CliRunner
 
-from foliot.cli import main
+from foliot import wire
+from foliot.cli import job_options, main
 from foliot.cli.submit import submit, submit_body
 from foliot.wire import encode
+
+ELSEWHERE = ("wait", "batch", "whole", "as_json", "url", "key", "data_dir")
 
 
 def body_of(*words: str) -> Any:
     given = submit.make_context("submit", list(words)).params
-    for name in ("wait", "batch", "as_json", "url", "key", "data_dir"):
+    for name in ELSEWHERE:
         del given[name]
     return json.loads(encode(submit_body(**given)))
 
@@ -46,11 +49,35 @@ def test_every_option_becomes_its_field() -> None:
     }
 
 
+def test_what_a_job_waits_for_and_asks_of_its_worker_becomes_its_fields() -> None:
+    words = ["report", "--depends-on", "a", "--depends-on", "b:failure", "--depends-on", "nightly@2027-03-01T02:00:00Z"]
+    words += ["--concurrency", "account=42=3", "--resource", "cpu=0.5", "--resource", "memory=256Mi"]
+    assert body_of(*words, "--require", "zone=eu=west", "--unique-key", "daily") == {
+        "job_type": "report",
+        "depends_on": ["a", {"job_id": "b", "on": "failure"}, "nightly@2027-03-01T02:00:00Z"],
+        "concurrency": {"key": "account=42", "limit": 3},
+        "resources": {"cpu": 0.5, "memory": "256Mi"},
+        "requires": {"zone": "eu=west"},
+        "unique_key": "daily",
+    }
+
+
+def test_an_id_that_ends_with_a_word_of_an_end_is_told_apart_by_one_more() -> None:
+    assert body_of("echo", "--depends-on", "deploy:any:success")["depends_on"] == ["deploy:any"]
+    assert body_of("echo", "--depends-on", "deploy:failures:success")["depends_on"] == ["deploy:failures"]
+
+
+def test_the_words_and_bounds_are_the_apis() -> None:
+    assert get_args(get_type_hints(wire.DependsOn)["on"]) == job_options.ENDS
+    _, bound = get_args(get_type_hints(wire.ConcurrencyBody, include_extras=True)["limit"])
+    assert (bound.ge, bound.le) == (1, job_options.HIGHEST_LIMIT)
+
+
 def test_a_payload_comes_from_a_file_byte_for_byte(tmp_path: Path) -> None:
     file = tmp_path / "payload.json"
     file.write_text('{"big": 123456789012345678901234567890}')
     given = submit.make_context("submit", ["echo", f"@{file}"]).params
-    for name in ("wait", "batch", "as_json", "url", "key", "data_dir"):
+    for name in ELSEWHERE:
         del given[name]
     assert b'"payload":{"big": 123456789012345678901234567890}' in encode(submit_body(**given))
 
@@ -66,6 +93,23 @@ def test_a_payload_comes_from_a_file_byte_for_byte(tmp_path: Path) -> None:
         (["submit", "echo", "--priority", "10"], "Invalid value for '--priority'"),
         (["submit", "echo", "--batch", "jobs.jsonl"], "--batch takes everything from the file"),
         (["submit", "--batch", "no-such-file"], "no-such-file"),
+        (["submit", "echo", "--whole"], "--whole goes with --batch"),
+        (["submit", "echo", "--depends-on", "a:failures"], "did you mean a:failure?"),
+        (["submit", "echo", "--concurrency", "account-42"], "use account-42=1"),
+        (["submit", "echo", "--concurrency", "account-42=0"], "1 to 1,000,000"),
+        (["submit", "echo", "--resource", "cpu"], "use cpu=0.5"),
+        (["submit", "echo", "--resource", "cpu=much"], "is a number, or one with a unit"),
+        (["submit", "echo", "--resource", "cpu=-1"], "is from 0 to"),
+        (["submit", "echo", "--resource", "c pu=1"], "a resource's name is"),
+        (["submit", "echo", "--resource", "cpu=1", "--resource", "cpu=2"], "cpu is given twice"),
+        (["submit", "echo", "--require", "zone"], "use zone=eu"),
+        (["limits", "set", "account-42", "0"], "0 is not in the range"),
+        (["limits", "set", "account-42", "many"], "'many' is not a valid integer"),
+        (["jobs", "graph", "j_1", "--dot", "--json"], "give one of them"),
+        (["jobs", "retry", "--status", "failed", "--dependents"], "--dependents goes with job ids"),
+        (["jobs", "retry", "j_1", "--payload", "{"], "is not JSON"),
+        (["jobs", "retry"], "which jobs?"),
+        (["jobs", "failed", "--status", "failed"], "No such option"),
         (["jobs", "ls", "--status", "done"], "Invalid value for '--status'"),
         (["jobs", "ls", "--limit", "0"], "Invalid value for '--limit'"),
         (["jobs", "cancel"], "which jobs?"),

@@ -148,6 +148,6 @@ def test_the_benchmarks_options_are_those_of_the_how_to() -> None:
 def test_a_wrong_command_of_a_page_would_be_found() -> None:
     found = list(pages.commands(pages.ROOT / "docs" / "how-to" / "run-several-nodes.md"))
     assert [words[0] for words in found] == ["serve", "serve", "serve"]
-    for wrong in (["serve", "--hots", "::1"], ["jobs", "list"], ["submit", "echo", "--delay", "5x"]):
+    for wrong in (["serve", "--hots", "::1"], ["jobs", "lisst"], ["submit", "echo", "--delay", "5x"]):
         with pytest.raises(click.UsageError):
             pages.understand(wrong)

@@ -17,6 +17,8 @@ IN_WORDS = {  # an empty string in the code means something that a reader is tol
     "database": "SQLite in the data directory",
     "admin_key": "made on first start",
     "url": "`http://host:port`",
+    "resources": "only slots",
+    "labels": "none",
 }
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from foliot.domain.ids import WorkerKey
 from foliot.domain.job import Lane
+from foliot.domain.needs import UNIT
 from foliot.domain.placement import Demand, Order, plan
 from foliot.domain.worker import Worker
 from tests.domain.rows import NOW
@@ -20,17 +21,30 @@ HEADS = st.dictionaries(
 )
 
 
-def make_worker(number: int, *, queues: tuple[str, ...] = (), job_types: tuple[str, ...] = ()) -> Worker:
+def make_worker(
+    number: int,
+    *,
+    queues: tuple[str, ...] = (),
+    job_types: tuple[str, ...] = (),
+    resources: dict[str, float] | None = None,
+    labels: dict[str, str] | None = None,
+) -> Worker:
     return Worker(
         id=WorkerKey(number),
         namespace="default",
         name=f"worker {number}",
         queues=queues,
         job_types=job_types,
+        resources=resources or {},
+        labels=labels or {},
         since=NOW,
         seen=NOW,
         until=NOW,
     )
+
+
+def slots(count: int) -> dict[str, int]:
+    return {"slot": count * UNIT}
 
 
 def demands(*, picky: bool) -> st.SearchStrategy[list[Demand]]:
@@ -40,7 +54,7 @@ def demands(*, picky: bool) -> st.SearchStrategy[list[Demand]]:
     one = st.tuples(queues, job_types, st.integers(-1, 8))
     return st.lists(one, max_size=4).map(
         lambda many: [
-            Demand(make_worker(number, queues=queues, job_types=job_types), free)
+            Demand(make_worker(number, queues=queues, job_types=job_types), slots(free))
             for number, (queues, job_types, free) in enumerate(many)
         ]
     )
@@ -65,7 +79,7 @@ def test_nobody_gets_more_than_it_has_free_or_than_there_is(demands: list[Demand
     orders = plan(demands, LANES, heads)
     assert all(order.count > 0 for order in orders)
     assert len({(order.lane_id, order.worker) for order in orders}) == len(orders)
-    free = {demand.worker.id: max(0, demand.free) for demand in demands}
+    free = {demand.worker.id: max(0, demand.free["slot"] // UNIT) for demand in demands}
     assert all(count <= free[WorkerKey(worker)] for worker, count in taken_by_worker(orders).items())
     assert all(count <= len(heads[lane]) for lane, count in taken_by_lane(orders).items())
 
@@ -82,7 +96,7 @@ def test_no_worker_stays_idle_beside_a_job_that_it_could_take(
 ) -> None:
     orders = plan(demands, LANES, heads)
     by_worker, by_lane = taken_by_worker(orders), taken_by_lane(orders)
-    idle = [demand.worker for demand in demands if demand.free > by_worker[demand.worker.id]]
+    idle = [demand.worker for demand in demands if demand.free["slot"] // UNIT > by_worker[demand.worker.id]]
     left = [LANES[lane] for lane, ranks in heads.items() if len(ranks) > by_lane[lane]]
     assert not [(worker, lane) for worker in idle for lane in left if worker.serves(lane)]
 
@@ -113,22 +127,25 @@ def test_queues_take_turns(demands: list[Demand], heads: dict[int, list[int]]) -
 @given(demands=demands(picky=False), heads=HEADS)
 def test_the_worker_with_the_most_room_goes_first(demands: list[Demand], heads: dict[int, list[int]]) -> None:
     taken = taken_by_worker(plan(demands, LANES, heads))
-    room = {demand.worker.id: max(0, demand.free) - taken[demand.worker.id] for demand in demands}
+    room = {demand.worker.id: max(0, demand.free["slot"] // UNIT) - taken[demand.worker.id] for demand in demands}
     assert all(room[WorkerKey(worker)] + 1 >= max(room.values()) for worker in taken)
 
 
 def test_a_plan_counts_jobs_of_a_lane_together() -> None:
-    orders = plan([Demand(make_worker(1), 5)], LANES, {0: [1, 4], 1: [2, 3], 2: [9]})
+    orders = plan([Demand(make_worker(1), slots(5))], LANES, {0: [1, 4], 1: [2, 3], 2: [9]})
     assert sorted((order.lane_id, order.count) for order in orders) == [(0, 2), (1, 2), (2, 1)]
 
 
 def test_a_lane_that_nobody_has_room_for_holds_up_no_other() -> None:
-    demands = [Demand(make_worker(1, job_types=("echo",)), 1), Demand(make_worker(2, job_types=("http",)), 2)]
+    demands = [
+        Demand(make_worker(1, job_types=("echo",)), slots(1)),
+        Demand(make_worker(2, job_types=("http",)), slots(2)),
+    ]
     orders = plan(demands, LANES, {0: [1, 2, 3], 1: [8, 9]})
     assert {(order.lane_id, order.worker, order.count) for order in orders} == {(0, 1, 1), (1, 2, 2)}
 
 
 def test_without_room_or_work_there_is_nothing_to_order() -> None:
     assert plan([], LANES, {0: [1]}) == []
-    assert plan([Demand(make_worker(1), 0)], LANES, {0: [1]}) == []
-    assert plan([Demand(make_worker(1), 3)], LANES, {0: []}) == []
+    assert plan([Demand(make_worker(1), slots(0))], LANES, {0: [1]}) == []
+    assert plan([Demand(make_worker(1), slots(3))], LANES, {0: []}) == []

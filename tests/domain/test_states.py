@@ -6,7 +6,8 @@ import pytest
 from foliot.domain import events as e
 from foliot.domain.changes import Change, End, Held, Mark, Place, Refusal, Requeue
 from foliot.domain.duration import HOUR, MINUTE, SECOND
-from foliot.domain.job import AttemptStatus, Lease, Ready, State, Waiting
+from foliot.domain.ids import JobKey
+from foliot.domain.job import AttemptStatus, Lease, Ready, Row, State, Ties, Waiting
 from foliot.domain.rank import rank
 from foliot.domain.retry import Retry, wait_before_retry
 from foliot.domain.states import CANCEL_GRACE, TIMEOUT_GRACE, claim, place_of, submit, transition
@@ -71,6 +72,74 @@ def test_a_claim_takes_a_try_and_sets_when_a_node_must_step_in() -> None:
     assert lease.check_at == NOW + MINUTE + TIMEOUT_GRACE
     assert lease.deadline is None
     assert lease.version == row.version + 1
+
+
+# concurrency keys and ties
+
+
+def test_a_job_with_a_key_waits_for_a_token_once_it_is_due() -> None:
+    row = submit(make_job(), NOW, limit_id=3, ties=Ties.CHILDREN)
+    assert isinstance(row, Waiting)
+    assert (row.limit_id, row.for_key, row.ties) == (3, True, Ties.CHILDREN)
+    for early in (submit(make_job(due=LATER), NOW, limit_id=3), submit(make_job(), NOW, limit_id=3, parents=1)):
+        assert isinstance(early, Waiting)
+        assert (early.limit_id, early.for_key) == (3, False)
+
+
+def test_a_token_makes_a_job_ready_with_the_rank_of_its_due_time() -> None:
+    for due in (PAST, NOW + 1):  # a clock a little behind makes it wait no more
+        row = make_waiting(due=due, limit_id=3, for_key=True, ties=Ties.PARENTS)
+        ready = requeued(transition(row, e.TokenFree(), NOW, retry=Retry())).row
+        assert isinstance(ready, Ready)
+        assert (ready.limit_id, ready.due, ready.rank) == (3, due, rank(5, due))
+        assert (ready.ties, ready.version) == (Ties.PARENTS, row.version + 1)
+
+
+def test_only_who_waits_for_a_token_is_given_one() -> None:
+    for row in (make_ready(limit_id=3), make_waiting(due=PAST, limit_id=3), make_waiting(for_key=False, hold=True)):
+        assert isinstance(transition(row, e.TokenFree(), NOW, retry=Retry()), Refusal)
+
+
+@pytest.mark.parametrize(
+    ("row", "event"),
+    [
+        (make_waiting(due=PAST, limit_id=3), e.Due()),
+        (make_waiting(due=PAST, limit_id=3, parents=1), e.ParentsDone()),
+        (make_waiting(due=PAST, limit_id=3, hold=True), e.Resume()),
+        (make_waiting(due=NOW + 1, limit_id=3, for_key=True), e.Resume()),
+        (make_ready(limit_id=3), e.Resume()),
+        (make_lease(limit_id=3), e.FailRetriable(retry_after=0)),
+        (make_lease(limit_id=3), e.Release()),
+        (make_ready(), e.Reschedule(job=make_job(), due=NOW, limit_id=3)),
+        (make_ended(State.FAILED), e.Redrive(job=make_job(), limit_id=3)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_token_is_never_taken_along(row: Row, event: e.Event) -> None:
+    after = requeued(transition(row, event, NOW, retry=Retry())).row
+    assert isinstance(after, Waiting)
+    assert (after.for_key, after.limit_id) == (True, 3)
+
+
+def test_a_key_that_is_taken_away_leaves_a_job_ready() -> None:
+    row = make_waiting(due=PAST, limit_id=3, for_key=True)
+    after = requeued(transition(row, e.Reschedule(job=make_job(), due=NOW), NOW, retry=Retry())).row
+    assert isinstance(after, Ready)
+    assert after.limit_id is None
+
+
+def test_a_claim_keeps_key_and_ties() -> None:
+    lease = claim(make_ready(limit_id=3, ties=3), e.Claim(worker=WORKER, nonce=1, timeout=MINUTE), NOW)
+    assert (lease.limit_id, lease.ties) == (3, 3)
+
+
+def test_a_redrive_waits_for_the_reopened_parents() -> None:
+    parents = (JobKey(7), JobKey(8))
+    event = e.Redrive(job=make_job(), reopened=parents, ties=Ties.PARENTS)
+    change = requeued(transition(make_ended(State.CANCELLED), event, NOW, retry=Retry()))
+    assert change.reopened == parents
+    assert isinstance(change.row, Waiting)
+    assert (change.row.parents, change.row.ties) == (2, Ties.PARENTS)
 
 
 # waiting and ready

@@ -19,6 +19,8 @@ SHOWN: list[tuple[Row, str]] = [
     (make_waiting(hold=True, parents=1), "paused"),
     (make_waiting(hold=True, attempt=1), "paused"),
     (make_waiting(attempt=1), "retrying"),
+    (make_waiting(limit_id=1, for_key=True), "queued"),
+    (make_waiting(limit_id=1, for_key=True, attempt=1), "queued"),
     (make_ready(), "queued"),
     (make_ready(attempt=1), "queued"),
     (make_lease(), "running"),

@@ -5,6 +5,7 @@ import pytest
 from foliot.domain import events as e
 from foliot.domain.changes import Change, End, Held, Mark, Refusal, Requeue
 from foliot.domain.duration import MINUTE
+from foliot.domain.ids import JobKey
 from foliot.domain.job import AttemptStatus, Lease, Ready, Row, State
 from foliot.domain.retry import Retry
 from foliot.domain.states import RULES, claim, place_of, state_of, transition
@@ -19,6 +20,7 @@ ROWS: dict[State, list[Row | Held]] = {
         make_waiting(parents=1, due=PAST),
         make_waiting(parents=1, due=PAST, hold=True),
         make_waiting(parents=1, deadline=PAST),
+        make_waiting(parents=1, due=PAST, limit_id=3),
     ],
     State.SCHEDULED: [
         make_waiting(),
@@ -26,12 +28,17 @@ ROWS: dict[State, list[Row | Held]] = {
         make_waiting(due=PAST, hold=True),
         make_waiting(deadline=PAST),
         make_waiting(attempt=1, counted=1, tries_left=2),
+        make_waiting(due=PAST, limit_id=3),
     ],
     State.QUEUED: [
         make_ready(),
         make_ready(deadline=PAST),
         make_ready(attempt=1, tries_left=3),
         make_ready(due=NOW + 1),  # made ready by a node whose clock is ahead
+        make_ready(limit_id=3),
+        make_waiting(due=PAST, limit_id=3, for_key=True),
+        make_waiting(due=NOW + 1, limit_id=3, for_key=True),
+        make_waiting(due=PAST, limit_id=3, for_key=True, deadline=PAST),
     ],
     State.RUNNING: [
         make_lease(),
@@ -39,6 +46,7 @@ ROWS: dict[State, list[Row | Held]] = {
         make_lease(tries_left=0),
         make_lease(lost=2),
         make_lease(cancel_asked=NOW),
+        make_lease(limit_id=3),
         make_lease(started=NOW, progress='{"value":0.5}'),
         Held(id=KEY, nonce=99),
     ],
@@ -51,6 +59,7 @@ EVENTS: dict[type[e.Event], list[e.Event]] = {
     e.ParentsDone: [e.ParentsDone()],
     e.ParentEndedOtherwise: [e.ParentEndedOtherwise(reason="parent_failed")],
     e.Due: [e.Due()],
+    e.TokenFree: [e.TokenFree()],
     e.Claim: [e.Claim(worker=WORKER, nonce=1, timeout=MINUTE)],
     e.Progress: [e.Progress(progress='{"value":0.5}')],
     e.Succeed: [e.Succeed(result="1")],
@@ -66,11 +75,17 @@ EVENTS: dict[type[e.Event], list[e.Event]] = {
     e.Expire: [e.Expire()],
     e.Pause: [e.Pause()],
     e.Resume: [e.Resume()],
-    e.Reschedule: [e.Reschedule(job=make_job(), due=NOW), e.Reschedule(job=make_job(), due=NOW + MINUTE)],
+    e.Reschedule: [
+        e.Reschedule(job=make_job(), due=NOW),
+        e.Reschedule(job=make_job(), due=NOW + MINUTE),
+        e.Reschedule(job=make_job(limit_key="key"), due=NOW, limit_id=3),
+    ],
     e.Redrive: [
         e.Redrive(job=make_job()),
         e.Redrive(job=make_job(due=NOW + MINUTE)),
         e.Redrive(job=make_job(deadline=PAST), rewrite=True),
+        e.Redrive(job=make_job(limit_key="key"), limit_id=3),
+        e.Redrive(job=make_job(), reopened=(JobKey(7),)),
     ],
 }
 

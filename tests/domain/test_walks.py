@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from foliot.domain import events as e
 from foliot.domain.changes import Change, End, Held, Mark, Refusal, Requeue
 from foliot.domain.duration import HOUR, MINUTE, SECOND, Micros
-from foliot.domain.job import AttemptStatus, Ended, Job, Lease, Narrow, Ready, Row, State, Waiting
+from foliot.domain.ids import JobKey
+from foliot.domain.job import AttemptStatus, Ended, Job, Lease, Narrow, Ready, Row, State, Ties, Waiting
 from foliot.domain.rank import rank
 from foliot.domain.retry import Retry
 from foliot.domain.states import RULES, claim, state_of, submit, transition
@@ -32,12 +33,18 @@ JOBS = st.builds(
 )
 
 
+LIMITS = st.sampled_from([None, 3, 4])
+
+
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """Something happens after `elapsed`. `choice` picks the event, `job` is what a user's change would ask for."""
+    """Something happens after `elapsed`. `choice` picks the event, `job` is what a user's change would ask for, with
+    which key; a redrive would wait for `reopened`."""
 
     choice: int
     elapsed: Micros
     job: Job
+    limit_id: int | None
+    reopened: tuple[JobKey, ...]
 
 
 STEPS = st.builds(
@@ -45,16 +52,20 @@ STEPS = st.builds(
     choice=st.integers(0, 10_000),
     elapsed=st.sampled_from([0, 1, SECOND, MINUTE, HOUR, -1000]),  # back: a node whose clock is behind
     job=JOBS,
+    limit_id=LIMITS,
+    reopened=st.sampled_from([(), (), (JobKey(7),)]),
 )
 
 
 class Life:
     """A job, its row, and what was recorded of its attempts."""
 
-    def __init__(self, job: Job, parents: int) -> None:
+    def __init__(self, job: Job, parents: int, limit_id: int | None) -> None:
         self.job = job
         self.now = NOW
-        self.row: Row = submit(job, NOW, parents=parents)
+        self.latest = NOW
+        self.ties = Ties.CHILDREN
+        self.row: Row = submit(job, NOW, parents=parents, limit_id=limit_id, ties=self.ties)
         self.claims = 0
         self.released = 0
         self.recorded: list[int] = []
@@ -63,6 +74,7 @@ class Life:
 
     def take(self, step: Step) -> None:
         self.now += step.elapsed
+        self.latest = max(self.latest, self.now)
         state = state_of(self.row)
         legal = [kind for kind in KINDS if state in RULES[kind].moves]
         kinds = legal * 4 + KINDS  # most steps lead somewhere, some are refused
@@ -90,6 +102,9 @@ class Life:
             "timeout": MINUTE,
             "due": step.job.due,
             "job": step.job if kind is e.Reschedule else self.job,
+            "limit_id": step.limit_id,
+            "ties": self.ties,
+            "reopened": step.reopened,
         }
         return kind(**{name: fields[name] for name in kind.__struct_fields__ if name in fields})
 
@@ -102,6 +117,7 @@ class Life:
                 assert after.version == before.version + 1
                 self.check_cancel_holds(before)
                 self.check_hold_holds(before, event, change.row)
+                self.check_token_is_given(event, change.row)
                 if change.job is not None:
                     self.job = change.job
                 if isinstance(before, Lease):
@@ -128,9 +144,19 @@ class Life:
         assert row.counted == self.claims - self.released
         assert row.tries_left >= (0 if isinstance(row, Lease) else 1)
         assert row.deadline is None or row.attempt == 0
+        assert row.ties == self.ties
         if isinstance(row, Ready):
-            assert row.due <= self.now
+            assert row.due <= self.latest
             assert row.rank == rank(row.priority, row.due)
+
+    def check_token_is_given(self, event: e.Event, after: Waiting | Ready) -> None:
+        if isinstance(after, Ready):
+            assert (after.limit_id is None) is not isinstance(event, e.TokenFree)
+        elif after.for_key:
+            assert after.limit_id is not None
+            assert not after.hold
+            assert not after.parents
+            assert after.due <= self.latest
 
     def check_cancel_holds(self, before: Row) -> None:
         assert not (isinstance(before, Lease) and before.cancel_asked is not None)
@@ -152,9 +178,11 @@ class Life:
             assert by_token == (msgspec.structs.replace(outcome, version=None) if isinstance(outcome, End) else outcome)
 
 
-@given(job=JOBS, parents=st.integers(0, 2), steps=st.lists(STEPS, max_size=40))
-def test_every_life_keeps_the_promises_of_the_table(job: Job, parents: int, steps: list[Step]) -> None:
-    life = Life(job, parents)
+@given(job=JOBS, parents=st.integers(0, 2), limit_id=LIMITS, steps=st.lists(STEPS, max_size=40))
+def test_every_life_keeps_the_promises_of_the_table(
+    job: Job, parents: int, limit_id: int | None, steps: list[Step]
+) -> None:
+    life = Life(job, parents, limit_id)
     completed: Row | None = None
     for step in steps:
         life.take(step)

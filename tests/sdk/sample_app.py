@@ -56,6 +56,13 @@ def where_am_i() -> int:
     return os.getpid()
 
 
+@app.job(isolation="process", retry=3, fatal_for=ValueError)
+def halve(n: int) -> int:
+    if n % 2:
+        raise ValueError(f"{n} is odd")
+    return n // 2
+
+
 @app.job
 async def pass_on(name: str) -> str:
     """A job that submits another, on the worker's own event loop."""

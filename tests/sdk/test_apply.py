@@ -18,7 +18,7 @@ from foliot import AsyncClient, Client, Foliot
 from foliot.domain.errors import BadInput
 from foliot.sdk.apply import Difference, apply_at_start, carry_out, find_existing, plan
 from foliot.sdk.failures import Stale
-from foliot.wire import CalendarBody, RetryBody, ScheduleBody, ScheduleUpdateBody, TemplateBody
+from foliot.wire import CalendarBody, ConcurrencyBody, RetryBody, ScheduleBody, ScheduleUpdateBody, TemplateBody
 from tests.sdk.served_node import KEY, ServedNode
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,6 +83,10 @@ FULL = body(
         timeout=120,
         tags=["x"],
         owner="me",
+        resources={"memory": "2Ki", "cpu": 0.5},
+        requires={"zone": "eu", "disk": "ssd"},
+        concurrency=ConcurrencyBody(key="mail", limit=2),
+        unique_key="daily",
     ),
 )
 ALIKE = body(
@@ -108,6 +112,10 @@ ALIKE = body(
         timeout="2m",
         tags=["x"],
         owner="me",
+        resources={"slot": 1, "cpu": "0.5", "memory": 2048},
+        requires={"disk": "ssd", "zone": "eu"},
+        concurrency=ConcurrencyBody(limit=2, key="mail"),
+        unique_key="daily",
     ),
 )
 DEFAULTS = body(
@@ -127,6 +135,10 @@ DEFAULTS = body(
         timeout="1h",
         tags=[],
         owner=None,
+        resources={"slot": 1},
+        requires={},
+        concurrency=None,
+        unique_key=None,
     ),
 )
 

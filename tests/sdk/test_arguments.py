@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
-from foliot import JobContext
+from foliot import AsyncClient, AsyncJob, JobContext
 from foliot.sdk.arguments import Arguments, BadArguments
 from tests.sdk.quiet import quiet_context
 
@@ -44,6 +44,7 @@ def test_the_payload_is_an_object_of_the_arguments_by_name() -> None:
     assert msgspec.json.decode(payload) == {"to": "you", "copies": 2}
 
 
+CLIENT = AsyncClient("http://127.0.0.1:1")
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 KEY = uuid.UUID("8c883f67-884f-4c0b-bda0-e499346b80f0")
 
@@ -188,3 +189,54 @@ def test_a_type_that_is_not_known_is_refused_when_the_job_is_made() -> None:
 
     with pytest.raises(TypeError, match="'Nowhere' is not defined"):
         Arguments(take, "take")
+
+
+def upstream(**parents: Any) -> JobContext:
+    context = quiet_context()
+    context.upstream = parents
+    return context
+
+
+def done(result: Any) -> dict[str, Any]:
+    return {"status": "completed", "result": result}
+
+
+def test_a_job_stands_for_its_result_at_any_depth() -> None:
+    def load(a: list[int], b: dict[str, list[int]], c: int = 0, d: Any = None) -> None: ...
+
+    arguments = Arguments(load, "load")
+    one, two = (AsyncJob[Any](CLIENT, name) for name in ("one", "two"))
+    payload, parents = arguments.payload_with_results((one, {"x": [two, 3]}), {"c": 7, "d": 1 << 62})
+    assert msgspec.json.decode(payload) == {
+        "a": {"$result_of": "one"},
+        "b": {"x": [{"$result_of": "two"}, 3]},
+        "c": 7,
+        "d": 1 << 62,
+    }
+    assert parents == ["one", "two"]
+    called = arguments.call(bytes(payload), upstream(one=done([1, 2]), two=done(5)))
+    assert called == ([], {"a": [1, 2], "b": {"x": [5, 3]}, "c": 7, "d": 1 << 62})
+
+
+@pytest.mark.parametrize(
+    ("parents", "message"),
+    [
+        ({}, "the result of one was not handed on: the job does not depend on it"),
+        ({"one": {"status": "failed", "result": None}}, "one has no result: it is failed"),
+        ({"one": {"status": "completed", "result": None, "note": "too long"}}, "the result of one is too long"),
+        ({"one": done("x")}, "argument 'a': Expected int, got str"),
+    ],
+)
+def test_a_result_that_is_not_there_or_does_not_fit_is_told(parents: Any, message: str) -> None:
+    def load(a: int) -> None: ...
+
+    with pytest.raises(BadArguments, match=message):
+        Arguments(load, "load").call(b'{"a":{"$result_of":"one"}}', upstream(**parents))
+
+
+def test_what_only_looks_like_a_result_is_left_as_it_is() -> None:
+    def load(a: Any) -> None: ...
+
+    for text in (b'{"a":{"$result_of":1}}', b'{"a":{"$result_of":"one","b":2}}', b'{"a":"$result_of"}'):
+        _, called = Arguments(load, "load").call(text, quiet_context())
+        assert called == msgspec.json.decode(text)

@@ -11,7 +11,7 @@ from foliot.sdk.failures import BadInput, Conflict, NotFound, Stale, refusal
 from foliot.sdk.log_stream import events
 from foliot.sdk.loop_thread import LoopThread, Steps
 from foliot.sdk.requester import _next_cursor
-from foliot.wire import CalendarBody, FilterBody, PreviewBody, SubmitBody, UpdateBody
+from foliot.wire import CalendarBody, ConcurrencyBody, FilterBody, PreviewBody, SubmitBody, UpdateBody
 from tests.sdk.served_node import KEY, ServedNode
 
 LATER = datetime(2099, 1, 1, tzinfo=UTC)
@@ -73,6 +73,59 @@ def test_many_are_changed_at_once(client: Client) -> None:
     assert client.resume_many(which).changed == 3
     assert client.cancel_many(which).changed == 3
     assert client.retry_many(which).changed == 3
+
+
+def test_many_are_run_again_with_another_payload(client: Client) -> None:
+    ids = [later(client, tags=["x"]) for _ in range(2)]
+    client.cancel_many(FilterBody(tag="x"))
+    assert client.retry_many(FilterBody(tag="x"), dry_run=True).changed == 0
+    assert client.retry_many(FilterBody(tag="x"), payload={"again": True}).changed == 2
+    assert {bytes(client.get(job_id).payload) for job_id in ids} == {b'{"again":true}'}  # type: ignore[arg-type]
+
+
+def test_a_job_is_run_again_with_those_that_waited_for_it(client: Client) -> None:
+    first = later(client)
+    child = later(client, depends_on=[first])
+    client.cancel(first)
+    assert client.wait(child, timeout=10).reason == "parent_cancelled"
+    client.retry(first, payload={"n": 2})
+    assert client.get(child).status == "cancelled"
+    client.cancel(first)
+    client.retry(first, dependents=True)
+    assert client.get(child).status == "blocked"
+
+
+def test_a_graph_is_read(client: Client) -> None:
+    first = later(client)
+    child = later(client, depends_on=[{"job_id": first, "on": "any"}])
+    found = client.graph(child)
+    assert {(node.job_id, node.status) for node in found.nodes} == {(first, "scheduled"), (child, "blocked")}
+    assert [(edge.parent, edge.child, edge.on) for edge in found.edges] == [(first, child, "any")]
+
+
+def test_limits_are_read_and_set(client: Client) -> None:
+    for name in ("a:b", "x"):
+        for _ in range(2):
+            client.submit(SubmitBody(job_type="note", concurrency=ConcurrencyBody(key=name, limit=1)))
+    first = client.limits()[0]
+    assert (first.key, first.limit, first.held, first.waiting) == ("a:b", 1, 1, 1)
+    assert [limit.key for limit in client.all_limits(page_size=1)] == ["a:b", "x"]
+    assert client.limit_page(limit=1)[1] is not None
+    assert client.set_limit("a:b", 2).limit == 2
+    assert client.limits(limit=1)[0].held == 2
+    assert client.limit("x").waiting == 1
+    with pytest.raises(BadInput, match="limit"):
+        client.set_limit("x", 0)
+    with pytest.raises(NotFound):
+        client.limit("nobody")
+
+
+def test_a_job_that_waits_under_the_same_unique_key_is_answered(client: Client) -> None:
+    body = SubmitBody(job_type="note", schedule_time=LATER, unique_key="daily")
+    first, again = client.hand_in(body), client.hand_in(body)
+    assert (first.duplicate, again.duplicate, again.job_id) == (False, True, first.job_id)
+    many = client.hand_in_many([body, SubmitBody(job_type="note", schedule_time=LATER)])
+    assert [answer.duplicate for answer in many] == [True, False]
 
 
 def test_a_schedule_is_previewed(client: Client) -> None:

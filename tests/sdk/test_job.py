@@ -98,6 +98,14 @@ def test_a_job_in_a_process_of_its_own_is_found_there(sample: Any) -> None:
     assert sample.where_am_i.submit().result(WAIT) != os.getpid()
 
 
+def test_results_are_handed_on_and_rules_applied_in_a_process_too(sample: Any) -> None:
+    half = sample.halve.submit(6)
+    with pytest.raises(JobFailed, match="3 is odd") as caught:
+        sample.halve.submit(half).result(WAIT)
+    assert isinstance(caught.value.error, ErrorInfo)
+    assert (caught.value.info.attempt, caught.value.error.type) == (1, "ValueError")
+
+
 def test_a_job_may_submit_another(sample: Any) -> None:
     other = sample.pass_on.submit("you").result(WAIT)
     assert sample.app.attach(other).result(WAIT) == "you"

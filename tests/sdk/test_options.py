@@ -6,11 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from foliot import Foliot
+from foliot import AsyncClient, AsyncJob, Foliot
 from foliot.sdk.options import submit_body
 from foliot.wire import encode
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+CLIENT = AsyncClient("http://127.0.0.1:1")
 
 
 def body(**options: Any) -> Any:
@@ -28,15 +29,32 @@ def body(**options: Any) -> Any:
         ({"priority": "high", "queue": "mail", "job_id": "a"}, {"priority": "high", "queue": "mail", "job_id": "a"}),
         ({"tags": ("a", "b"), "deadline": NOON}, {"tags": ["a", "b"], "deadline": "2030-01-01T12:00:00Z"}),
         ({"queue": None}, {}),
+        ({"resources": {"cpu": 0.5, "memory": "256Mi"}}, {"resources": {"cpu": 0.5, "memory": "256Mi"}}),
+        ({"requires": {"zone": "eu"}}, {"requires": {"zone": "eu"}}),
+        ({"concurrency": ("a", 2), "unique_key": "k"}, {"concurrency": {"key": "a", "limit": 2}, "unique_key": "k"}),
+        ({"concurrency": {"key": "a", "limit": 2}}, {"concurrency": {"key": "a", "limit": 2}}),
+        ({"depends_on": "a"}, {"depends_on": ["a"]}),
+        ({"depends_on": ["a", "b", "a"]}, {"depends_on": ["a", "b"]}),
+        (
+            {"depends_on": [AsyncJob(CLIENT, "a"), (AsyncJob(CLIENT, "b"), "any"), ("c", "failure")]},
+            {"depends_on": ["a", {"job_id": "b", "on": "any"}, {"job_id": "c", "on": "failure"}]},
+        ),
+        ({"depends_on": AsyncJob(CLIENT, "a")}, {"depends_on": ["a"]}),
     ],
 )
 def test_an_option_becomes_a_field_of_the_job(options: Any, sent: Any) -> None:
     assert body(**options) == sent
 
 
-@pytest.mark.parametrize("retry", [7, {"max_attempts": 7}])
-def test_a_retry_is_a_policy_or_a_number_of_attempts(retry: Any) -> None:
+@pytest.mark.parametrize("retry", [7, {"max_attempts": 7}, [1, 2, 3, 4, 5, 6]])
+def test_a_retry_is_a_policy_or_a_number_of_attempts_or_the_waits_between_them(retry: Any) -> None:
     assert body(retry=retry)["retry"]["max_attempts"] == 7
+
+
+def test_the_times_of_a_retry_are_durations_of_any_kind() -> None:
+    minute = timedelta(minutes=1)
+    sent = body(retry={"backoff": "linear", "initial": minute, "max": "1h", "delays": [minute, 2]})["retry"]
+    assert (sent["backoff"], sent["initial"], sent["max"], sent["delays"]) == ("linear", 60, "1h", [60, 2])
 
 
 @pytest.mark.parametrize(
@@ -49,7 +67,21 @@ def test_a_retry_is_a_policy_or_a_number_of_attempts(retry: Any) -> None:
         ({"timeout": -1}, "timeout: a duration is"),
         ({"priority": 11}, "priority: 11 is no priority"),
         ({"retry": {"attempts": 3}}, "retry: .*attempts"),
+        ({"retry": {"initial": "soon"}}, "retry.initial: 'soon' is not a duration"),
+        ({"retry": ["soon"]}, "retry.delays: 'soon' is not a duration"),
         ({"tags": "mail"}, "tags is a list of words"),
+        ({"resources": {"cpu": -1}}, "resources.cpu"),
+        ({"resources": {"memory": "lots"}}, "resources.memory"),
+        ({"resources": {"cpu": None}}, "wrong type"),
+        ({"concurrency": ("a",)}, "concurrency: .* is not a key and its limit"),
+        ({"concurrency": ("a", 0)}, "concurrency: .*limit"),
+        ({"concurrency": "a"}, "concurrency"),
+        ({"concurrency": lambda account: ("a", 1)}, "concurrency can be a function only where"),
+        ({"unique_key": lambda account: "a"}, "unique_key can be a function only where"),
+        ({"depends_on": [("a", "soon")]}, "is no dependency; it is a job, or a pair of one and success or failure"),
+        ({"depends_on": ["a", ("a", "any")]}, "a is depended on twice, for success and for any"),
+        ({"depends_on": 5}, "depends_on is a list of jobs"),
+        ({"depends_on": [5]}, "5 is neither a job nor an id"),
         ({"when": NOON}, "there is no option 'when'; the options are at, "),
     ],
 )
@@ -117,3 +149,44 @@ def test_a_job_is_still_called_as_a_function() -> None:
     assert add(1, b=2) == 3
     assert add.__doc__ == "Adds."
     assert add.__name__ == "add"
+
+
+def sent(call: Any, *args: Any, **kwargs: Any) -> Any:
+    return msgspec.json.decode(encode(call.aio.body(*args, **kwargs)))
+
+
+def test_keys_may_be_functions_of_the_arguments_by_name() -> None:
+    app = Foliot("http://127.0.0.1:1")
+
+    @app.job(
+        concurrency=lambda account: (f"account-{account}", 1),
+        unique_key=lambda **given: "/".join(f"{name}={value}" for name, value in sorted(given.items())),
+    )
+    def charge(account: int, amount: float = 5.0, *, why: str = "fee") -> None: ...
+
+    made = sent(charge, 42)
+    assert made["concurrency"] == {"key": "account-42", "limit": 1}
+    assert made["unique_key"] == "account=42/amount=5.0/why=fee"
+    assert made["payload"] == {"account": 42}
+    assert sent(charge, account=7, amount=1)["concurrency"]["key"] == "account-7"
+    other = charge.options(concurrency=lambda amount, limit=3: {"key": f"of-{amount}", "limit": limit}, unique_key=None)
+    assert sent(other, 1, why="x")["concurrency"] == {"key": "of-5.0", "limit": 3}
+    assert "unique_key" not in sent(other, 1)
+    assert "concurrency" not in sent(charge, 1, concurrency=lambda: None)
+    template = charge.template((1,), {}, {})
+    assert template.concurrency is not None
+    assert template.concurrency is not msgspec.UNSET
+    assert template.concurrency.key == "account-1"
+
+
+def test_a_key_of_an_argument_that_the_job_does_not_take_is_refused_where_it_is_written() -> None:
+    app = Foliot("http://127.0.0.1:1")
+    with pytest.raises(TypeError, match="charge: concurrency asks for customer, which the job does not take"):
+
+        @app.job(concurrency=lambda customer: (customer, 1))
+        def charge(account: int) -> None: ...
+
+    with pytest.raises(TypeError, match="by place only"):
+
+        @app.job(unique_key=lambda account, /: str(account))
+        def pay(account: int) -> None: ...

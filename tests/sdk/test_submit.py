@@ -80,6 +80,43 @@ def test_a_job_type_that_lives_elsewhere_is_submitted_by_name(app: Foliot) -> No
     assert app.attach("report-3").info().job_type == "elsewhere.report"
 
 
+def test_a_submit_under_a_unique_key_gives_the_job_that_waits(app: Foliot) -> None:
+    @app.job(unique_key=lambda day: f"report-{day}")
+    def report(day: str, note: str = "") -> None: ...
+
+    first, again, other = report.submit("mon"), report.submit("mon", note="x"), report.submit("tue")
+    assert again.job_id == first.job_id != other.job_id
+    assert [job.duplicate for job in (first, again, other)] == [False, True, False]
+    many = report.submit_many([("mon",), ("wed",), ("tue",)])
+    assert [job.duplicate for job in many] == [True, False, True]
+    assert app.submit("report", {"day": "mon"}, unique_key="report-mon").duplicate
+
+
+async def test_each_of_a_shared_request_knows_whether_it_is_a_duplicate(app: Foliot) -> None:
+    await app.aio.submit("note", unique_key="k3")
+    jobs = await asyncio.gather(*(app.aio.submit("note", unique_key=f"k{n}") for n in range(6)))
+    assert [job.duplicate for job in jobs] == [False, False, False, True, False, False]
+
+
+def test_what_a_job_asks_for_is_stored(app: Foliot) -> None:
+    @app.job(resources={"cpu": 0.5, "memory": "1Ki"}, requires={"zone": "eu"}, concurrency=("disk", 2))
+    def crunch() -> None: ...
+
+    info = crunch.submit().info()
+    assert info.resources == {"cpu": 0.5, "memory": 1024, "slot": 1}
+    assert info.requires == {"zone": "eu"}
+    assert info.concurrency is not None
+    assert (info.concurrency.key, info.concurrency.limit) == ("disk", 2)
+
+
+def test_a_job_waits_for_jobs(app: Foliot) -> None:
+    first = app.submit("note", at=LATER)
+    child = app.submit("note", depends_on=[first, (first, "success")])
+    assert child.status() == "blocked"
+    with pytest.raises(BadInput, match="nobody"):
+        app.submit("note", depends_on=["nobody"])
+
+
 async def test_calls_under_way_at_the_same_time_share_a_request(app: Foliot, node: ServedNode) -> None:
     @app.job
     async def note(n: int) -> None: ...

@@ -9,14 +9,28 @@ import msgspec
 from foliot.domain import events, states
 from foliot.domain.changes import Change, Refusal
 from foliot.domain.duration import MINUTE, SECOND, Micros
+from foliot.domain.graph import On
 from foliot.domain.ids import IdMaker, JobKey, ScheduleKey, WorkerKey, show
-from foliot.domain.job import NAMESPACE, Job, Lane, Lease, Ready, Record, State, Waiting
+from foliot.domain.job import NAMESPACE, Job, Lane, Lease, Ready, Record, State, Ties, Waiting
 from foliot.domain.placement import Order
 from foliot.domain.schedule import Plan, Run, Schedule, Standing, Verdict, run_name
 from foliot.domain.timetable.interval import Every
 from foliot.domain.timetable.timetable import Timetable
 from foliot.domain.worker import Worker
-from foliot.store.base import Accepted, Claimed, Clash, Fenced, LogLine, NewJob, Step, Store, Submission
+from foliot.store.base import (
+    Accepted,
+    Claimed,
+    Clash,
+    Fenced,
+    LogLine,
+    NewJob,
+    Orphan,
+    Parent,
+    Released,
+    Step,
+    Store,
+    Submission,
+)
 
 
 def shown(job: Job) -> str:
@@ -25,13 +39,15 @@ def shown(job: Job) -> str:
 
 
 class Scene:
-    """Makes and moves jobs on one store. `now` is the scene's time: the store's at the start, moved on by the test."""
+    """Makes and moves jobs on one store. `now` is the scene's time: the store's at the start, moved on by the test.
+    Scenes that follow each other on one store share their `ids`."""
 
-    def __init__(self, store: Store, now: Micros) -> None:
+    def __init__(self, store: Store, now: Micros, ids: IdMaker | None = None) -> None:
         self.store = store
         self.now = now
-        self._ids = IdMaker(node=200)
+        self._ids = ids or IdMaker(node=200)
         self._nonces = itertools.count(1)
+        self._limits: dict[tuple[str, str], int] = {}
 
     def new_id(self) -> int:
         return self._ids.one(self.now)
@@ -40,10 +56,16 @@ class Scene:
         return next(self._nonces)
 
     async def job(
-        self, *, namespace: str = NAMESPACE, queue: str = "default", job_type: str = "echo", **fields: Any
+        self,
+        *,
+        namespace: str = NAMESPACE,
+        queue: str = "default",
+        job_type: str = "echo",
+        needs: str = "",
+        **fields: Any,
     ) -> Job:
         """A job due now, not yet in the store."""
-        lane = Lane(namespace, queue, job_type)
+        lane = Lane(namespace, queue, job_type, needs)
         (lane_id,) = await self.store.lane_ids([lane])
         defaults = {"id": JobKey(self.new_id()), "name": None, "due": self.now, "created": self.now}
         return Job(**(defaults | fields), lane=lane, lane_id=lane_id)
@@ -52,11 +74,52 @@ class Scene:
         return [await self.job(**fields) for _ in range(count)]
 
     def submission(self, *jobs: Job, body: bytes = b"body", parents: int = 0, **fields: Any) -> Submission:
-        new = [NewJob(job=job, row=states.submit(job, self.now, parents=parents), body_hash=body) for job in jobs]
-        namespace = jobs[0].lane.namespace if jobs else NAMESPACE
+        return self.request(*(self.new(job, body=body, count=parents) for job in jobs), **fields)
+
+    def new(self, job: Job, *parents: Parent, body: bytes = b"body", count: int = 0) -> NewJob:
+        """A job with its first row. Its concurrency key, where it has one, is known from `limit`; `count` stands for
+        parents that nobody needs to know."""
+        row = states.submit(
+            job,
+            self.now,
+            parents=count + len(parents),
+            limit_id=None if job.limit_key is None else self._limits[job.lane.namespace, job.limit_key],
+            ties=Ties.PARENTS if parents else 0,
+        )
+        return NewJob(job=job, row=row, body_hash=body, parents=parents)
+
+    def request(self, *new: NewJob, **fields: Any) -> Submission:
+        namespace = new[0].job.lane.namespace if new else NAMESPACE
         return Submission(**({"namespace": namespace, "jobs": new} | fields))
 
-    async def insert(self, *submissions: Submission) -> list[Accepted | Clash]:
+    async def limit(self, key: str, most: int, *, namespace: str = NAMESPACE) -> int:
+        """Set a concurrency key's limit; its number."""
+        (number,) = await self.store.set_limits([(namespace, key, most)])
+        self._limits[namespace, key] = number
+        return number
+
+    async def child(self, *parents: JobKey, on: On = On.SUCCESS, **fields: Any) -> Job:
+        """A job in the store that depends on these."""
+        job = await self.job(**fields)
+        (answer,) = await self.insert(self.request(self.new(job, *(Parent(parent, on) for parent in parents))))
+        assert isinstance(answer, Accepted)
+        assert list(answer.new) == [job.id]
+        return job
+
+    async def release(self, limit: int = 100) -> Released:
+        """Carry ends on to children until there is no more to do: all that this brought."""
+        parts = [await self.store.release(limit, self.now)]
+        while parts[-1].more:
+            parts.append(await self.store.release(limit, self.now))
+        return Released(
+            lanes={lane_id for part in parts for lane_id in part.lanes},
+            due=tuple(due for part in parts for due in part.due),
+            limits={number for part in parts for number in part.limits},
+            cancelled={key for part in parts for key in part.cancelled},
+            freed={key for part in parts for key in part.freed},
+        )
+
+    async def insert(self, *submissions: Submission) -> list[Accepted | Clash | Orphan]:
         return await self.store.insert_jobs(submissions, self.now)
 
     async def submit(self, *jobs: Job, parents: int = 0) -> list[JobKey]:

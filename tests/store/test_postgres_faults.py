@@ -10,16 +10,17 @@ from foliot.domain import events
 from foliot.domain.changes import End, Held
 from foliot.domain.duration import DAY
 from foliot.domain.errors import Unavailable, Unstorable
+from foliot.domain.graph import On
 from foliot.domain.ids import JobKey
-from foliot.domain.job import AttemptStatus, Ended, Ready, State
+from foliot.domain.job import AttemptStatus, Ended, Ready, State, Waiting
 from foliot.domain.placement import Order
 from foliot.domain.states import transition
-from foliot.store.base import Accepted, Step
+from foliot.store.base import Accepted, Parent, Released, Step
 from foliot.store.postgres import PostgresStore
 from tests import fault_proxy
 from tests.fault_proxy import FaultProxy, Match
 from tests.postgres_server import PostgresServer
-from tests.store.builders import Scene
+from tests.store.builders import Scene, shown
 
 
 @pytest.fixture
@@ -136,6 +137,58 @@ async def test_a_firing_whose_answer_was_lost_is_not_done_again(scene: Scene, pr
     standing = await scene.standing(schedule)
     assert (standing.schedule, standing.under_way) == (changed, (new.job.id,))
     assert isinstance(await scene.row(new.job.id), Ready)
+
+
+async def test_a_release_whose_answer_was_lost_is_not_done_again(scene: Scene, proxy: FaultProxy) -> None:
+    lease = await scene.running()
+    other = await scene.submitted(queue="other")
+    ready, blocked = await scene.child(lease.id), await scene.child(lease.id, other.id)
+    await scene.happen(lease.id, events.Succeed())
+    proxy.lose_answer(fault_proxy.commit)
+    with pytest.raises(Unavailable) as lost:
+        await scene.store.release(10, scene.now)
+    assert lost.value.fate_unknown
+    assert await scene.store.release(10, scene.now) == Released()
+    assert isinstance(await scene.row(ready.id), Ready)
+    row = await scene.row(blocked.id)
+    assert isinstance(row, Waiting)
+    assert row.parents == 1
+    (claimed,) = await scene.claim(await scene.worker(), ready)
+    assert claimed.job == ready
+
+
+async def test_tokens_whose_answer_was_lost_are_not_given_again(scene: Scene, proxy: FaultProxy) -> None:
+    number = await scene.limit("key", 2)
+    jobs = [await scene.job(limit_key="key") for _ in range(4)]
+    await scene.submit(*jobs)
+    proxy.lose_answer(fault_proxy.commit)
+    with pytest.raises(Unavailable) as lost:
+        await scene.store.give_tokens([number], scene.now)
+    assert lost.value.fate_unknown
+    assert await scene.store.give_tokens([number], scene.now) == []
+    claimed = await scene.claim(await scene.worker(), jobs[0], 10)
+    assert [one.job for one in claimed] == jobs[:2]
+
+
+async def test_a_child_whose_answer_was_lost_has_its_edges_once_when_handed_in_again(
+    scene: Scene, proxy: FaultProxy
+) -> None:
+    lease = await scene.running()
+    child = await scene.job(unique_key="once")
+    request = scene.request(scene.new(child, Parent(lease.id, On.SUCCESS)))
+    proxy.lose_answer(fault_proxy.commit)
+    with pytest.raises(Unavailable) as lost:
+        await scene.insert(request)
+    assert lost.value.fate_unknown
+    (answer,) = await scene.insert(request)
+    assert isinstance(answer, Accepted)
+    assert (list(answer.ids), list(answer.new), list(answer.duplicates)) == ([shown(child)], [], [])
+    row = await scene.row(child.id)
+    assert isinstance(row, Waiting)
+    assert row.parents == 1
+    await scene.happen(lease.id, events.Succeed())
+    await scene.release()
+    assert isinstance(await scene.row(child.id), Ready)
 
 
 async def test_a_read_survives_the_loss_of_its_connection(scene: Scene, proxy: FaultProxy) -> None:

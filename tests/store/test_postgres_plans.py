@@ -46,6 +46,12 @@ class Filled:
         self.nonce = 0
         self.ended: list[JobKey] = []
         self.schedules: list[ScheduleKey] = []
+        self.limits: list[int] = []
+        self.limit_keys: list[str] = []
+        self.crowded = 0
+        self.unique: list[str] = []
+        self.children: list[JobKey] = []
+        self.parent = JobKey(0)
 
     async def fill(self) -> None:
         scene = self.scene
@@ -74,6 +80,65 @@ class Filled:
         self.leased = [c.lease.id for c in held][:ASKED]
         self.ended = [c.lease.id for c in done][:ASKED]
         await self._fill_schedules()
+        await self._fill_limits()
+        await self._fill_graph(done[0].lease.id, [c.lease.id for c in held])
+
+    async def _fill_limits(self) -> None:
+        """Keys each with a holder and two that wait, and one key on which thousands wait."""
+        rows = await self.connection.fetch(
+            "insert into limits (namespace, key, most) select 'default', $2 || n, 2 "
+            "from generate_series(1, $1) as g (n) returning limit_id, key",
+            ROWS,
+            f"k{self.scene.new_id()}-",
+        )
+        numbers = [row[0] for row in rows]
+        self.limits, self.crowded = numbers[ASKED : 2 * ASKED], numbers[-1]
+        self.limit_keys = [row[1] for row in rows][:ASKED]
+        await self.connection.execute(
+            "update ready set limit_id = n.number "
+            "from (select id, ($1::int[])[row_number() over (order by id)] as number from ready) n "
+            "where n.id = ready.id and ready.id <> all($2::bigint[])",
+            numbers,
+            self.ready,
+        )
+        first = self.scene.new_id()
+        self.scene._ids.take(3 * ROWS, self.scene.now)
+        await self.connection.execute(
+            "insert into waiting (id, due, rank, since, lane_id, attempt, counted, tries_left, lost, version, parents, "
+            "priority, hold, for_key, limit_id) "
+            "select $1::bigint + g.n, 0, g.n, 0, $2, 0, 0, 1, 0, 1, 0, 5, false, true, "
+            "case when g.n < $3 then $4 else ($5::int[])[1 + g.n % $3] end "
+            "from generate_series(0, 3 * $3 - 1) as g (n)",
+            first,
+            self.lane,
+            ROWS,
+            self.crowded,
+            numbers,
+        )
+        self.unique = [f"u{self.scene.new_id()}-{n}" for n in range(ROWS)]
+        await self.connection.execute(
+            "insert into unique_keys (namespace, key, id) select 'default', key, id "
+            "from unnest($1::text[], $2::bigint[]) as u (key, id)",
+            self.unique,
+            [first + n for n in range(ROWS)],
+        )
+
+    async def _fill_graph(self, ended: JobKey, leased: list[JobKey]) -> None:
+        """Thousands of blocked children of one ended parent; each also has a parent of its own that runs."""
+        children = [await self.scene.job() for _ in range(ROWS)]
+        await self.scene.insert(self.scene.submission(*children, parents=2))
+        self.children, self.parent = [job.id for job in children], ended
+        await self.connection.execute(
+            'insert into edges (parent, child, "on") select $1, child, 3 from unnest($2::bigint[]) as u (child) '
+            "union all select parent, child, 3 from unnest($2::bigint[], $3::bigint[]) as u (child, parent)",
+            ended,
+            self.children,
+            leased,
+        )
+        await self.connection.execute(
+            "insert into releases (parent, state) select id, 5 from unnest($1::bigint[]) as u (id)",
+            [ended, *leased[1:]],
+        )
 
     async def _fill_schedules(self) -> None:
         """Each with a past of three rows, one run under way and two due times that wait; what is leased are runs."""
@@ -154,7 +219,8 @@ def visited(step: Plan) -> float:
 
 def ways(plan: Plan, table: str) -> set[str]:
     """The indexes by which a table was looked into."""
-    return {step.get("Index Name", "") for step in steps(plan) if step.get("Relation Name") == table} - {""}
+    found = (step for step in steps(plan) if step.get("Relation Name") == table)
+    return {each["Index Name"] for step in found for each in (step, *step.get("Plans", ())) if "Index Name" in each}
 
 
 def check(plan: Plan, *, bound: int = BOUND, day: str | None = None) -> None:
@@ -190,7 +256,9 @@ async def filled(request: pytest.FixtureRequest, database_url: str) -> AsyncIter
     await store.close()
 
 
-NARROW = ("waiting", "ready", "leases", "schedules", "ledger", "open_runs")
+NARROW = (
+    "waiting", "ready", "leases", "schedules", "ledger", "open_runs", "edges", "releases", "limits", "unique_keys",
+)  # fmt: skip
 NOTHING = [None] * ASKED
 
 
@@ -236,6 +304,7 @@ async def test_changes_look_only_at_the_rows_they_name(filled: Filled) -> None:
     for query, keys in (("end_waiting", filled.waiting), ("end_ready", filled.ready)):
         plan = await filled.explain(query, keys, versions, states, NOTHING, times, NOTHING, NOTHING)
         assert plan["Actual Rows"] == ASKED
+        assert ways(plan, query.removeprefix("end_")) == {f"{query.removeprefix('end_')}_pkey"}
         check(plan, day=day)
     for query, keys, version in (
         ("leave_waiting", filled.waiting, 1),
@@ -245,6 +314,7 @@ async def test_changes_look_only_at_the_rows_they_name(filled: Filled) -> None:
     ):
         plan = await filled.explain(query, keys, [version] * ASKED, NOTHING)
         assert plan["Actual Rows"] == ASKED
+        assert all(way.endswith("_pkey") for way in ways(plan, query.removeprefix("leave_")))
         check(plan, day=day)
 
 
@@ -291,6 +361,104 @@ async def test_a_firing_looks_only_at_the_rows_it_names(filled: Filled) -> None:
     assert opened["Actual Rows"] == ASKED
     check(opened)
     check(await filled.explain("reopen_runs", filled.ended), day=Day.at(filled.scene.now).suffix)
+
+
+async def test_tokens_are_counted_and_given_through_the_keys_of_each(filled: Filled) -> None:
+    keys, names = filled.limits, ["default"] * ASKED
+    for query, arguments, found in (
+        ("lock_limits", (keys,), ASKED),
+        ("give_tokens", (keys, [2] * ASKED, filled.scene.now), ASKED),
+        ("give_tokens", ([filled.crowded], [ASKED], filled.scene.now), ASKED - 1),
+        ("crowded_limits", (ASKED, 0), ASKED),
+        ("crowded_limits", (ASKED, filled.crowded), 0),
+        ("limits_by_name", (names, filled.limit_keys), ASKED),
+        ("insert_limits", (names, filled.limit_keys, [2] * ASKED), 0),
+        ("limits", ("default", "", None, ASKED, 10, 2), ASKED),
+        ("limits", ("default", "", filled.limit_keys, ASKED, 10, 2), ASKED),
+    ):
+        plan = await filled.explain(query, *arguments)
+        assert plan["Actual Rows"] == found, query
+        check(plan)
+
+
+async def test_a_move_with_a_key_goes_by_the_same_ways(filled: Filled) -> None:
+    await filled.connection.execute(
+        "update waiting set limit_id = $1 where id = any($2::bigint[])", filled.crowded, filled.waiting
+    )
+    admit = await filled.explain("admit", filled.waiting)
+    assert admit["Actual Rows"] == ASKED
+    assert ways(admit, "waiting") == {"waiting_pkey"}
+    check(admit)
+
+
+async def test_ends_are_carried_on_through_the_edges_of_each_parent(filled: Filled) -> None:
+    day = Day.at(filled.scene.now).suffix
+    parent, children, running = filled.parent, filled.children[:ASKED], filled.leased
+    later = filled.children[ASKED]
+    for query, arguments, table, way in (
+        ("take_releases", (ASKED,), "releases", "releases_pkey"),
+        ("tell_children", ([parent], [0], ASKED), "edges", "edges_pkey"),
+        ("tell_children", (running, [0] * ASKED, 1), "edges", "edges_pkey"),
+        ("lock_blocked", (children,), "waiting", "waiting_pkey"),
+        ("still_blocked", (children,), "waiting", "waiting_pkey"),
+        ("count_parents", (children, 1), "waiting", "waiting_pkey"),
+        ("finish_releases", (running,), "releases", "releases_pkey"),
+        ("go_on_with_releases", (parent, later), "releases", "releases_pkey"),
+        ("insert_releases", (children, [5] * ASKED), "releases", None),
+        ("insert_edges", (children, children, [3] * ASKED), "edges", None),
+        ("take_back_releases", (running,), "releases", "releases_pkey"),
+        ("close_edges", (children,), "edges", "edges_child"),
+        ("open_edges", (running, children), "edges", "edges_pkey"),
+        ("edges", (running, ASKED), "edges", "both"),
+        ("edges", (children, ASKED), "edges", "both"),
+        ("upstream", (children, 1000), "edges", "edges_child"),
+    ):
+        plan = await filled.explain(query, *arguments)
+        check(plan, day=day)
+        if way is not None:
+            assert ways(plan, table) == ({"edges_pkey", "edges_child"} if way == "both" else {way}), query
+
+
+async def test_a_chunk_of_a_fan_out_begins_where_the_last_one_ended(filled: Filled) -> None:
+    reached = filled.children[ROWS // 2]
+    await filled.connection.execute(
+        "update edges set done = true where parent = $1 and child <= $2", filled.parent, reached
+    )
+    plan = await filled.explain("tell_children", [filled.parent], [reached], ASKED)
+    assert plan["Actual Rows"] == ASKED + 1
+    check(plan)
+
+
+async def test_parents_are_noted_by_key_wherever_they_are(filled: Filled) -> None:
+    day = Day.at(filled.scene.now).suffix
+    for table, keys in (("waiting", filled.waiting), ("ready", filled.ready), ("leases", filled.leased)):
+        noted = await filled.explain("note_children", keys)
+        assert noted["Actual Rows"] == ASKED
+        for each in ("waiting", "ready", "leases"):
+            assert ways(noted, each) == {f"{each}_pkey"}
+        check(noted)
+        await filled.connection.execute(f"update {table} set ties = 1 where id = any($1::bigint[])", keys)
+        again = await filled.explain("note_children", keys)
+        assert again["Actual Rows"] == ASKED
+        check(again)
+    for keys in (filled.ended, filled.waiting):
+        plan = await filled.explain("ended_states", keys)
+        assert plan["Actual Rows"] == ASKED
+        check(plan, day=day)
+
+
+async def test_unique_keys_are_found_by_key(filled: Filled) -> None:
+    names, keys = ["default"] * ASKED, filled.unique[:ASKED]
+    day = Day.at(filled.scene.now).suffix
+    for query, arguments in (
+        ("lock_unique_keys", (names, keys, filled.ready)),
+        ("unique_keys", (names, keys)),
+        ("put_unique_keys", (names, keys, filled.ready)),
+        ("kept_jobs", (filled.ready,)),
+        ("forget_unique_keys", (0, HUGE, ASKED, 0)),
+        ("forget_edges", (filled.children[0], filled.children[-1], ASKED, 0)),
+    ):
+        check(await filled.explain(query, *arguments), day=day)
 
 
 async def test_look_ups_go_by_key_and_only_into_their_day(filled: Filled) -> None:

@@ -7,10 +7,12 @@ import asyncpg
 import pytest
 
 from foliot.domain import events
-from foliot.domain.duration import DAY
+from foliot.domain.duration import DAY, HOUR
 from foliot.domain.errors import SchemaMismatch
+from foliot.domain.graph import On
 from foliot.domain.ids import IdMaker, JobKey
-from foliot.domain.job import Ended, Lease
+from foliot.domain.job import Ended, Lease, Ready
+from foliot.domain.states import place_of
 from foliot.store.migrate import migrations
 from foliot.store.postgres import PostgresStore, migrate
 from foliot.store.postgres.days import AHEAD, Day
@@ -73,24 +75,76 @@ async def test_a_migration_that_fails_leaves_nothing_behind(database_url: str, s
     assert await sql.fetchval("select to_regclass('jobs')") is not None
 
 
-async def test_a_database_from_before_schedules_is_brought_up_to_date_with_its_jobs(
-    database_url: str, sql: Connection
-) -> None:
-    first = migrations("postgres")[0]
-    await sql.execute(first.sql)
+async def take_steps(sql: Connection, count: int) -> None:
+    """A database as a version of that time left it."""
     await sql.execute(SQL["create_schema_version"])
-    await sql.execute("insert into schema_version values ($1, $2, 0)", first.number, first.name)
+    for step in migrations("postgres")[:count]:
+        await sql.execute(step.sql)
+        await sql.execute("insert into schema_version values ($1, $2, 0)", step.number, step.name)
+
+
+async def write_jobs_of_then(sql: Connection, now: int, keys: dict[str, JobKey]) -> None:
+    """A job in each place, in the columns that all versions know."""
+    await sql.execute("insert into lanes (namespace, queue, job_type) values ('default', 'default', 'echo')")
+    for place, key in keys.items():
+        await sql.execute(
+            "insert into jobs (id, lane_id, priority, name, due, created, payload, timeout, owner) "
+            "values ($1, 1, 5, $2, $3, $3, '{}', $4, 'ann')",
+            key,
+            place,
+            now,
+            HOUR,
+        )
+        await sql.execute("insert into job_keys values ('default', $1, $2, 'body')", place, key)
+    narrow = "id, due, since, lane_id, attempt, counted, tries_left, lost, version, priority"
+    values = "$1, $2, $2, 1, 0, 0, 3, 0, 1, 5"
+    await sql.execute(
+        f"insert into waiting ({narrow}, rank, parents, hold) values ({values}, $3, 0, false)", keys["waiting"], now, 7
+    )
+    await sql.execute(f"insert into ready ({narrow}, rank) values ({values}, $3)", keys["ready"], now, 7)
+    await sql.execute(
+        f"insert into leases ({narrow}, worker, nonce, claimed, check_at) values ({values}, 1, 9, $2, $2)",
+        keys["leases"],
+        now,
+    )
+    await sql.execute(
+        "insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended) "
+        "values ($1, 1, 7, 0, 0, 0, 2, $2, $2)",
+        keys["history"],
+        now,
+    )
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+async def test_a_database_of_an_earlier_version_is_brought_up_to_date_with_its_jobs(
+    database_url: str, sql: Connection, steps: int
+) -> None:
     store = PostgresStore(database_url)
     scene = Scene(store, await store.now())
-    waiting = await scene.submitted(due=scene.later(3600), name="mine")
-    ready = await scene.submitted(queue="ready")
-    lease = await scene.running()
+    keys = {place: JobKey(scene.new_id()) for place in ("waiting", "ready", "leases", "history")}
+    await take_steps(sql, steps)
+    await write_jobs_of_then(sql, scene.now, keys)
     await store.open()
-    assert [row[0] for row in await sql.fetch("select number from schema_version order by 1")] == [1, 2]
-    for job in (waiting, ready):
-        assert (await scene.record(job.id)).job == job
-    saved = await store.save([scene.decide(await scene.record(lease.id), events.Succeed())], scene.now)
-    assert (saved.done, saved.freed) == ({lease.id}, set())
+    taken = [row[0] for row in await sql.fetch("select number from schema_version order by 1")]
+    assert taken == [migration.number for migration in migrations("postgres")]
+    records = await store.load(list(keys.values()))
+    for place, key in keys.items():
+        assert (records[key].job.name, records[key].job.lane.needs) == (place, "")
+        assert (records[key].job.limit_key, records[key].job.unique_key, records[key].job.fair_key) == (
+            None,
+            None,
+            None,
+        )
+        assert place_of(records[key].row).value == place
+        row = records[key].row
+        assert isinstance(row, Ended) or (row.ties, row.limit_id) == (0, None)
+    assert (await store.admit([keys["waiting"]])).ready == [(keys["waiting"], 1)]
+    child = await scene.child(keys["leases"], keys["ready"], keys["history"], on=On.ANY)
+    saved = await store.save([scene.decide(records[keys["leases"]], events.Succeed())], scene.now)
+    assert (saved.done, saved.parents_ended) == ({keys["leases"]}, True)
+    await scene.happen(keys["ready"], events.Cancel())
+    await scene.release()
+    assert isinstance(await scene.row(child.id), Ready)
     schedule, (run,) = await scene.fire(await scene.scheduled(), scene.now)
     assert (await scene.standing(schedule)).under_way == (run.id,)
     await store.close()
@@ -188,6 +242,33 @@ async def test_many_names_of_a_past_day_go_in_pieces(store: PostgresStore, sql: 
     assert await sql.fetchval("select count(*) from job_keys") == 5
     assert len(taken) >= 4
     assert len(await store.load([job.id for job in jobs])) == 5
+
+
+async def test_edges_and_unique_keys_of_a_past_day_go_in_pieces_with_it(store: PostgresStore, sql: Connection) -> None:
+    now = await store.now()
+    scene = Scene(store, now - 40 * DAY)
+    await store.prepare_days(scene.now)
+    parents = [await scene.submitted(unique_key=f"k{number}") for number in range(10)]
+    children = [await scene.child(parent.id) for parent in parents]
+    lives = await scene.child(parents[0].id, due=now + DAY, unique_key="lives")
+    for claimed in await scene.claim(await scene.worker(), parents[0], 10):
+        await scene.happen(claimed.lease.id, events.Succeed())
+    await scene.release()
+    for child in children:
+        await scene.happen(child.id, events.Cancel())
+    taken = []
+    while count := await store.forget(now - 30 * DAY, 4):
+        taken.append(count)
+    assert len(taken) >= 6
+    assert [edge.child for edge in await store.edges([parents[0].id, lives.id], 100)] == [lives.id]
+    assert await sql.fetchval("select count(*) from edges") == 1
+    assert [row[0] for row in await sql.fetch("select key from unique_keys")] == ["lives"]
+    scene.now = now
+    await scene.happen(lives.id, events.Cancel())
+    while await store.forget(now + DAY, 4):
+        pass
+    assert await sql.fetchval("select count(*) from edges") == 0
+    assert await sql.fetchval("select count(*) from unique_keys") == 0
 
 
 async def test_two_nodes_forget_at_once(database_url: str, store: PostgresStore) -> None:

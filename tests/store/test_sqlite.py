@@ -17,12 +17,13 @@ from foliot.domain import events
 from foliot.domain.changes import End, Held, Mark
 from foliot.domain.duration import DAY, SECOND
 from foliot.domain.errors import SchemaMismatch, StoreFull, Unavailable, Unstorable
+from foliot.domain.graph import On
 from foliot.domain.ids import JobKey
-from foliot.domain.job import Ended, State
+from foliot.domain.job import Ended, Ready, State
 from foliot.domain.placement import Order
 from foliot.domain.retry import Retry
 from foliot.domain.states import transition
-from foliot.store.base import Filter, Step
+from foliot.store.base import Due, Filter, Parent, Step
 from foliot.store.migrate import migrations
 from foliot.store.sqlite import SqliteStore
 from foliot.store.sqlite.batch import SIZES, _nullable
@@ -328,6 +329,38 @@ async def test_many_schedules_fire_and_end_in_as_few_statements_as_few_do(path: 
         assert await life(250, "many") == await life(2, "few") < 40
 
 
+async def test_a_wide_graph_with_keys_takes_as_few_statements_as_a_small_one(path: str) -> None:
+    async with opened(path) as scene:
+        assert isinstance(scene.store, SqliteStore)
+        number, statements = await scene.limit("door", 1000), 0
+
+        def count(_: str) -> None:
+            nonlocal statements
+            statements += 1
+
+        async def life(width: int) -> int:
+            nonlocal statements
+            lease = await scene.running(job_type="parent")
+            children = await scene.jobs(width, limit_key="door")
+            last = await scene.job()
+            new = [scene.new(child, Parent(lease.id, On.SUCCESS)) for child in children]
+            new.append(scene.new(last, *(Parent(child.id, On.ANY) for child in children)))
+            statements = 0
+            await scene.insert(scene.request(*new))
+            await scene.happen(lease.id, events.Succeed())
+            released = await scene.store.release(1000, scene.now)
+            assert (released.limits, released.more) == ({number}, False)
+            assert len(await scene.store.give_tokens([number], scene.now)) == width
+            rows = await scene.store.load([child.id for child in children])
+            await scene.save([scene.decide(record, events.Cancel()) for record in rows.values()])
+            assert (await scene.store.release(1000, scene.now)).lanes == {last.lane_id}
+            await scene.happen(last.id, events.Cancel())
+            return statements
+
+        await scene.store._write(lambda connection: connection.set_trace_callback(count))
+        assert await life(250) == await life(2) < 90
+
+
 class SetClock:
     """Goes on only when told to."""
 
@@ -345,41 +378,59 @@ async def test_the_stores_clock_is_the_one_it_was_given(path: str) -> None:
         job = await scene.submitted(due=scene.later(60))
         schedule = await scene.scheduled()
         step = Step(schedule=msgspec.structs.replace(schedule, version=2), not_before=scene.later(60))
-        assert await scene.store.admit([job.id]) == []
+        assert (await scene.store.admit([job.id])).ready == []
         assert await scene.store.save_schedules([step]) == set()
         clock.time = scene.later(60)
         assert await scene.store.now() == clock.time
-        assert await scene.store.admit([job.id]) == [(job.id, job.lane_id)]
+        assert (await scene.store.admit([job.id])).ready == [(job.id, job.lane_id)]
         assert await scene.store.save_schedules([step]) == {schedule.id}
 
 
-async def test_a_database_of_the_first_schema_with_jobs_in_it_is_brought_up_to_date(path: str) -> None:
-    async with opened(path) as scene:
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_database_of_an_older_schema_with_jobs_in_it_is_brought_up_to_date(folder: Path, version: int) -> None:
+    new, old = str(folder / "new.db"), str(folder / "old.db")
+    async with opened(new) as scene:
         queued = await scene.submitted(name="mine", schedule_id="nightly")
+        waiting = await scene.submitted(due=scene.later(60), deadline=scene.later(90))
+        lease = await scene.running(job_type="running", tags=("a",))
         ended = await scene.ended(State.FAILED, job_type="other", schedule_id="nightly")
-    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        for table in ("schedules", "ledger", "open_runs"):
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("DELETE FROM schema_version WHERE number > 1")
-        schema = _schema(connection)
-    assert schema == _first_schema()
-    async with opened(path) as scene:
-        assert (await scene.record(queued.id)).job == queued
-        assert await scene.record(ended.job.id) == ended
+        keys = [queued.id, waiting.id, lease.id, ended.job.id]
+        before = await scene.store.load(keys)
+    _copy_to_older(new, old, version)
+    async with opened(old) as scene:
+        assert await scene.store.load(keys) == before
+        assert await scene.store.peek_due(scene.later(60), 5) == [Due(waiting.due, waiting.id)]
+        same, other = await scene.job(), await scene.job(needs='{"amounts":[["gpu",1000]]}')
+        assert same.lane_id == queued.lane_id != other.lane_id
         schedule, (job,) = await scene.fire(await scene.scheduled(), scene.now, job_type="run")
         await scene.happen(ended.job.id, events.Redrive(job=ended.job))
         assert (await scene.standing(schedule)).under_way == (ended.job.id, job.id)
+        child = await scene.child(lease.id)
+        await scene.happen(lease.id, events.Succeed())
+        await scene.release()
+        assert isinstance(await scene.row(child.id), Ready)
+    with contextlib.closing(sqlite3.connect(old)) as migrated, contextlib.closing(sqlite3.connect(new)) as made:
+        assert _schema(migrated) == _schema(made)
+
+
+def _copy_to_older(new: str, old: str, version: int) -> None:
+    """The same rows in the tables and columns that there were at that version."""
+    with contextlib.closing(sqlite3.connect(old)) as connection, connection:
+        connection.execute(SQL["make_schema_version"])
+        for migration in migrations("sqlite")[:version]:
+            connection.executescript(migration.sql)
+            connection.execute(SQL["note_migration"], (migration.number, migration.name, 0))
+        connection.commit()
+        connection.execute("ATTACH ? AS new", (new,))
+        tables = connection.execute("SELECT name FROM main.sqlite_schema WHERE type = 'table'").fetchall()
+        for (table,) in tables:
+            if table != "schema_version":
+                columns = ", ".join(column[1] for column in connection.execute(f"PRAGMA main.table_info({table})"))
+                connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")
 
 
 def _schema(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     return connection.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
-
-
-def _first_schema() -> list[tuple[str, str]]:
-    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute(SQL["make_schema_version"])
-        connection.executescript(migrations("sqlite")[0].sql)
-        return _schema(connection)
 
 
 async def test_long_payloads_are_claimed_and_loaded_whole_beside_short_ones(path: str) -> None:
@@ -467,6 +518,26 @@ HOT = {
     "end_leases": (1,) * 11,
     "mark_leases": (1,) * 6,
     "forget_attempts": ("[]",),
+    "list_for_key": (1, 1),
+    "standing_of": ("[]",),
+    "tie_waiting": ("[]",),
+    "tie_ready": ("[]",),
+    "tie_leases": ("[]",),
+    "take_releases": ("[]",),
+    "reopen_edge": (1, 1),
+    "finish_edge": (1, 1),
+    "finish_edges_to": ("[]",),
+    "count_parents": (1, 1),
+    "edges_of": ("[]", 1),
+    "upstream_of": ("[]", 1),
+    "forget_edges": ("[]",),
+    "limits_named": ("default", "[]"),
+    "free_tokens": ("[]",),
+    "first_waiters": ("[]", 1),
+    "limits_after": ("default", "", 1),
+    "limits_among": ("default", "", 1, "[]"),
+    "crowd_of": ("[]", 1, 1),
+    "unique_keys_held": ("default", "[]"),
     "forget_request_keys": (1, 1),
 }
 

@@ -443,3 +443,38 @@ def test_the_whole_api_is_there(app: Foliot, foliot_time: Open) -> None:
     assert [job.status for job in time.jobs("daily")] == ["completed"]
     with pytest.raises(BadInput):
         app.submit("no such type!")
+
+
+def test_jobs_that_depend_on_jobs_run_after_them(app: Foliot, foliot_time: Open) -> None:
+    seen: list[str] = []
+
+    @app.job
+    def step(name: str, *, fail: bool = False) -> None:
+        seen.append(name)
+        if fail:
+            raise Fatal("no")
+
+    time = foliot_time(app, start=START)
+    first = step.submit("first", delay="1h")
+    broken = step.submit("broken", fail=True)
+    step.submit("second", depends_on=[first])
+    never = step.submit("never", depends_on=[broken])
+    time.advance(minutes=59)
+    assert (seen, never.status()) == (["broken"], "cancelled")
+    time.advance(minutes=1)
+    assert seen == ["broken", "first", "second"]
+
+
+def test_jobs_of_a_concurrency_key_run_one_after_another(app: Foliot, foliot_time: Open) -> None:
+    seen: list[datetime] = []
+
+    @app.job(concurrency=("till", 1))
+    def pay() -> None:
+        seen.append(time.now)
+
+    time = foliot_time(app, start=START)
+    time.takes(pay, minutes=10)
+    for delay in ("0s", "0s", "5m"):
+        pay.submit(delay=delay)
+    time.advance(hours=1)
+    assert seen == [START, START + timedelta(minutes=10), START + timedelta(minutes=20)]

@@ -11,10 +11,19 @@ from foliot.sdk.handler import Handler
 from foliot.wire import AssignedJob, ErrorInfo, Report, encode
 from foliot.worker.capture import captured
 from foliot.worker.outbox import Outbox
+from foliot.worker.room import offer_of
 from foliot.worker.runner import Runner
 
 
-def assigned(job_type: str, payload: Any, *, number: int = 1, attempt: int = 1, timeout: float = 3600) -> AssignedJob:
+def assigned(
+    job_type: str,
+    payload: Any,
+    *,
+    number: int = 1,
+    attempt: int = 1,
+    timeout: float = 3600,
+    resources: Mapping[str, float] | None = None,
+) -> AssignedJob:
     return AssignedJob(
         job_id=f"j{number}",
         job_type=job_type,
@@ -24,14 +33,22 @@ def assigned(job_type: str, payload: Any, *, number: int = 1, attempt: int = 1, 
         timeout=timeout,
         schedule_time=datetime(2027, 1, 1, tzinfo=UTC),
         idempotency_key=f"j{number}",
+        resources={"slot": 1} | dict(resources or {}),
     )
 
 
 class LoneRunner:
-    def __init__(self, handlers: Mapping[str, Handler], *, concurrency: int = 8, stop_grace: float = 5.0) -> None:
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        *,
+        concurrency: int = 8,
+        resources: Mapping[str, float | str] | None = None,
+        stop_grace: float = 5.0,
+    ) -> None:
         self._ready = asyncio.Event()
         self.outbox = Outbox(asyncio.get_running_loop(), self._ready.set)
-        self.runner = Runner(handlers, self.outbox, concurrency=concurrency, stop_grace=stop_grace)
+        self.runner = Runner(handlers, self.outbox, offer=offer_of(concurrency, resources or {}), stop_grace=stop_grace)
 
     def begin(self, *jobs: AssignedJob) -> None:
         self.runner.begin(jobs)

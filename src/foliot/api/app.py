@@ -30,6 +30,7 @@ LOG = logging.getLogger("foliot.api")
 
 # A parameter is an id; whatever could not be one finds nothing, and never reaches a store.
 _PARAMETER = r"[A-Za-z0-9._:@-]{1,128}"
+_PARAMETERS = {"key": r"[^\x00-\x1f]{1,200}"}  # as `KeyName` has it; a slash, too, may be part of one
 
 _ALWAYS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 _EVENTS = (b"content-type", b"text/event-stream")
@@ -150,7 +151,13 @@ def create_app(services: Services, *, admin_key: str) -> Application:
 
 def shape(path: str) -> re.Pattern[str]:
     """What a path with `{parameters}` matches."""
-    return re.compile(re.sub(r"\\\{(\w+)\\\}", rf"(?P<\1>{_PARAMETER})", re.escape(path)))
+    return re.compile(
+        re.sub(
+            r"\\\{(\w+)\\\}",
+            lambda name: f"(?P<{name[1]}>{_PARAMETERS.get(name[1], _PARAMETER)})",
+            re.escape(path),
+        )
+    )
 
 
 def _make_pages(routes: Sequence[Route]) -> Pages:

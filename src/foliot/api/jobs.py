@@ -18,6 +18,7 @@ from foliot.wire import (
     LogInfo,
     ManyBody,
     RetryJobBody,
+    RetryManyBody,
     SubmitBody,
     UpdateBody,
     encode,
@@ -32,7 +33,11 @@ class NoFields(Body, frozen=True, kw_only=True):
 
 async def submit_job(call: Call[SubmitBody, None]) -> Answer:
     submitted = await call.services.submit.one(call.body, call.raw, call.caller, request_key(call.headers))
-    return Answer(submitted, headers=((b"location", f"{BASE_PATH}/jobs/{submitted.job_id}".encode()),))
+    return Answer(
+        submitted,
+        status=200 if submitted.duplicate else 201,
+        headers=((b"location", f"{BASE_PATH}/jobs/{submitted.job_id}".encode()),),
+    )
 
 
 async def submit_batch(call: Call[BatchBody, None]) -> Answer:
@@ -93,8 +98,16 @@ async def resume_jobs(call: Call[ManyBody, None]) -> Answer:
     return Answer(await call.services.control.many("resume", call.body, call.caller))
 
 
-async def retry_jobs(call: Call[ManyBody, None]) -> Answer:
+async def retry_jobs(call: Call[RetryManyBody, None]) -> Answer:
     return Answer(await call.services.control.many("retry", call.body, call.caller))
+
+
+async def read_graph(call: Call[None, None]) -> Answer:
+    return Answer(await call.services.graphs.graph(call.job_id, call.caller))
+
+
+async def read_why(call: Call[None, None]) -> Answer:
+    return Answer(await call.services.explain.why(call.job_id, call.caller))
 
 
 async def list_executions(call: Call[None, None]) -> Answer:

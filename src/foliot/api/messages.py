@@ -61,11 +61,12 @@ def bad_json(message: str) -> BadInput:
 
 
 def _no_such_field(name: str, target: inspect.Type | None) -> str:
-    if not isinstance(target, inspect.StructType):
+    struct = next((each for each in members(target) if isinstance(each, inspect.StructType)), None)
+    if struct is None:
         return "there is no such field"
-    if issubclass(target.cls, UpdateBody) and name in LATER_FIELDS:
+    if issubclass(struct.cls, UpdateBody) and name in LATER_FIELDS:
         return "not supported yet"
-    near = difflib.get_close_matches(name, [field.encode_name for field in target.fields], n=1)
+    near = difflib.get_close_matches(name, [field.encode_name for field in struct.fields], n=1)
     return f"there is no such field; did you mean {near[0]}?" if near else "there is no such field"
 
 
@@ -99,9 +100,6 @@ def _find(type_: type, path: str) -> inspect.Type | None:
     found: inspect.Type | None = inspect.type_info(type_)
     for name, _ in _STEP.findall(path):
         found = _step(found, name)
-    for each in members(found):
-        if isinstance(each, inspect.StructType):
-            return each
     return found
 
 

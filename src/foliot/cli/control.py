@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -10,13 +11,14 @@ from foliot.cli.connection import with_client
 from foliot.cli.exits import FAILED, NotFound, failure_of
 from foliot.cli.filters import filter_body, filter_options, given_filter
 from foliot.cli.show import count_text, json_option, print_json
+from foliot.cli.submit import payload_of
 from foliot.cli.tree import Command
 
 if TYPE_CHECKING:
     from foliot.sdk.client import Client
     from foliot.wire import Changed, ManyChanged, ScheduleChanged
 
-Action = Literal["cancel", "pause", "resume", "retry"]
+Action = Literal["cancel", "pause", "resume"]
 
 
 def change_each(ids: tuple[str, ...], change: "Callable[[str], Changed | ScheduleChanged]", *, as_json: bool) -> None:
@@ -44,10 +46,15 @@ def change_each(ids: tuple[str, ...], change: "Callable[[str], Changed | Schedul
 
 
 def change_found(
-    client: "Client", action: Action, filters: dict[str, Any], *, dry_run: bool, yes: bool, as_json: bool
+    action: str,
+    change: "Callable[..., ManyChanged]",
+    filters: dict[str, Any],
+    *,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """All jobs that the filter finds, after a look at how many they are."""
-    change: Callable[..., ManyChanged] = getattr(client, f"{action}_many")
     which = filter_body(filters)
     if not (dry_run or yes):
         matched = change(which, dry_run=True).matched
@@ -67,25 +74,74 @@ def change_found(
 
 def _command(action: Action, text: str, examples: str) -> click.Command:
     @click.command(name=action, cls=Command, help=text, examples=examples)
-    @click.argument("job_ids", nargs=-1, metavar="[JOB_ID]...")
-    @filter_options
-    @click.option("--dry-run", is_flag=True, help="Only count the jobs that the filter finds.")
-    @click.option("-y", "--yes", is_flag=True, help="Do not ask before changing what the filter finds.")
+    @_which_options
     @json_option
     @with_client
-    def command(
-        client: "Client", job_ids: tuple[str, ...], dry_run: bool, yes: bool, as_json: bool, **filters: Any
-    ) -> None:
-        if job_ids and (given_filter(filters) or dry_run):
-            raise click.UsageError("give job ids or a filter, not both")
-        if job_ids:
+    def command(client: "Client", job_ids: tuple[str, ...], as_json: bool, **which: Any) -> None:
+        if _by_id(job_ids, which):
             change_each(job_ids, getattr(client, action), as_json=as_json)
-        elif given_filter(filters):
-            change_found(client, action, filters, dry_run=dry_run, yes=yes, as_json=as_json)
         else:
-            raise click.UsageError("which jobs? Give job ids, or a filter such as --status or --queue")
+            change_found(action, getattr(client, f"{action}_many"), as_json=as_json, **_split(which))
 
     return command
+
+
+def _which_options(function: Callable[..., None]) -> Callable[..., None]:
+    for option in (
+        click.option("-y", "--yes", is_flag=True, help="Do not ask before changing what the filter finds."),
+        click.option("--dry-run", is_flag=True, help="Only count the jobs that the filter finds."),
+        filter_options,
+        click.argument("job_ids", nargs=-1, metavar="[JOB_ID]..."),
+    ):
+        function = option(function)
+    return function
+
+
+def _by_id(job_ids: tuple[str, ...], which: dict[str, Any]) -> bool:
+    """Whether the jobs are named; else a filter finds them."""
+    if job_ids and (given_filter(which) or which["dry_run"]):
+        raise click.UsageError("give job ids or a filter, not both")
+    if not job_ids and not given_filter(which):
+        raise click.UsageError("which jobs? Give job ids, or a filter such as --status or --queue")
+    return bool(job_ids)
+
+
+def _split(which: dict[str, Any]) -> dict[str, Any]:
+    """The filter apart from how it is gone about."""
+    return {"dry_run": which.pop("dry_run"), "yes": which.pop("yes"), "filters": which}
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    foliot jobs retry j_2x9k4
+    foliot jobs retry j_2x9k4 --dependents --payload '{"region": "eu"}'
+    foliot jobs retry --status failed --due-after -1h --yes
+    """,
+)
+@_which_options
+@click.option("--payload", metavar="JSON", help="Run them with this payload: JSON, @FILE, or - for stdin.")
+@click.option(
+    "--dependents", is_flag=True, help="With job ids: also those that were cancelled because of them, and wait anew."
+)
+@json_option
+@with_client
+def retry(
+    client: "Client", job_ids: tuple[str, ...], payload: str | None, dependents: bool, as_json: bool, **which: Any
+) -> None:
+    """Run failed or cancelled jobs again: those with the ids given, or all that a filter finds.
+
+    A job gets all its tries anew, and keeps its payload unless another one is given. 'foliot jobs failed' lists those
+    that failed.
+    """
+    by_id = _by_id(job_ids, which)
+    if dependents and not by_id:
+        raise click.UsageError("--dependents goes with job ids; what a filter finds is run again by itself")
+    more = {} if payload is None else {"payload": payload_of(payload)}
+    if by_id:
+        change_each(job_ids, partial(client.retry, dependents=dependents, **more), as_json=as_json)
+    else:
+        change_found("retry", partial(client.retry_many, **more), as_json=as_json, **_split(which))
 
 
 @click.command(cls=Command, examples="foliot jobs run nightly-report")
@@ -114,11 +170,6 @@ COMMANDS = (
         "Let held jobs go on: those with the ids given, or all that a filter finds.",
         "foliot jobs resume j_2x9k4\nfoliot jobs resume --status paused --yes",
     ),
-    _command(
-        "retry",
-        "Run failed or cancelled jobs again: those with the ids given, or all that a filter finds.\n\n"
-        "A job gets all its tries anew.",
-        "foliot jobs retry j_2x9k4\nfoliot jobs retry --status failed --due-after -1h --yes",
-    ),
+    retry,
     run,
 )

@@ -1,6 +1,7 @@
 """Which jobs: the options that `jobs ls` and the commands on many jobs share."""
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,7 +45,12 @@ NAMES = ("status", "job_type", "queue", "owner", "tag", "schedule_id", "due_afte
 
 
 def filter_options(function: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(OPTIONS):
+    return OPTIONS[0](other_filter_options(function))
+
+
+def other_filter_options(function: Callable[..., None]) -> Callable[..., None]:
+    """All but the status, for a command that knows it."""
+    for option in reversed(OPTIONS[1:]):
         function = option(function)
     return function
 
@@ -57,6 +63,16 @@ def given_filter(options: Mapping[str, Any]) -> dict[str, Any]:
         if value:
             found[name] = list(value) if isinstance(value, tuple) else value
     return found
+
+
+def filter_words(options: Mapping[str, Any]) -> list[str]:
+    """What was given, as it would be typed for another command."""
+    words = []
+    for name, value in given_filter(options).items():
+        option = {"job_type": "--type", "schedule_id": "--schedule"}.get(name, f"--{name.replace('_', '-')}")
+        for each in value if isinstance(value, list) else [value]:
+            words += [option, each.isoformat() if isinstance(each, datetime) else each]
+    return words
 
 
 def filter_body(options: Mapping[str, Any]) -> "FilterBody":

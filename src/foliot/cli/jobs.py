@@ -5,23 +5,40 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foliot.cli import control
+from foliot.cli import attempts, control
+from foliot.cli.attempts import error_text, ran_text
 from foliot.cli.connection import with_client
+from foliot.cli.failed import failed
 from foliot.cli.filters import filter_body, filter_options
+from foliot.cli.graph import graph
 from foliot.cli.paging import collect, page_options, tell_of_more
-from foliot.cli.show import json_option, plain, print_fields, print_json, print_table, progress_text, status_text
+from foliot.cli.show import (
+    amounts_text,
+    json_option,
+    plain,
+    print_fields,
+    print_json,
+    print_table,
+    progress_text,
+    some,
+    status_text,
+)
 from foliot.cli.times import read_clock, show_moment, show_relative, show_span
 from foliot.cli.tree import Group
+from foliot.cli.why import why
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from foliot.sdk.client import Client
-    from foliot.wire import ErrorInfo, Execution, JobInfo
+    from foliot.wire import DependsOn, JobInfo
+
+PARENTS_SHOWN = 20
 
 
 @click.group(
     cls=Group,
+    aliases={"list": "ls", "show": "get"},  # as schedules have them
     examples="""
     foliot jobs ls --status running
     foliot jobs get j_2x9k4
@@ -71,7 +88,7 @@ def _row(job: "JobInfo", now: "datetime") -> tuple[Any, ...]:
         job.queue,
         str(job.priority),
         show_relative(job.schedule_time, now),
-        _ran(job.start_time, job.end_time, now),
+        ran_text(job.start_time, job.end_time, now),
         str(job.attempt),
         progress_text(job.progress) if job.status == "running" else "",
     )
@@ -104,19 +121,38 @@ def get(client: "Client", job_id: str, as_json: bool) -> None:
             ("due", show_moment(job.schedule_time, now)),
             ("started", show_moment(job.start_time, now) if job.start_time else None),
             ("ended", show_moment(job.end_time, now) if job.end_time else None),
-            ("ran", _ran(job.start_time, job.end_time, now) or None),
+            ("ran", ran_text(job.start_time, job.end_time, now) or None),
             ("attempt", f"{job.attempt} of {retry.max_attempts}" if retry else str(job.attempt)),
             ("worker", job.worker_id),
             ("timeout", show_span(job.timeout)),
             ("deadline", show_moment(job.deadline, now) if job.deadline else None),
+            ("after", some([_parent_text(each) for each in job.depends_on], PARENTS_SHOWN) or None),
+            ("concurrency", _concurrency_text(job)),
+            ("resources", _resources_text(job)),
+            ("requires", ", ".join(f"{name}={value}" for name, value in job.requires.items()) or None),
+            ("unique key", plain(job.unique_key) if job.unique_key else None),
             ("tags", ", ".join(job.tags) or None),
             ("owner", job.owner or None),
             ("schedule", job.schedule_id),
             ("created", show_moment(job.created_time, now)),
             ("payload", bytes(job.payload).decode() if job.payload is not UNSET else None),
-            ("error", _error_text(job.last_error, full=True) if job.last_error is not UNSET else None),
+            ("error", error_text(job.last_error, full=True) if job.last_error is not UNSET else None),
         )
     )
+
+
+def _parent_text(parent: "DependsOn") -> str:
+    return parent.job_id if parent.on == "success" else f"{parent.job_id} (on {parent.on})"
+
+
+def _concurrency_text(job: "JobInfo") -> str | None:
+    return f"{plain(job.concurrency.key)}, {job.concurrency.limit:,} at once" if job.concurrency else None
+
+
+def _resources_text(job: "JobInfo") -> str | None:
+    """None for a slot and nothing else, which is what nearly all ask for."""
+    asked = "" if job.resources == {"slot": 1} else amounts_text(job.resources)
+    return asked or None
 
 
 @jobs.command(examples="foliot jobs executions j_2x9k4")
@@ -129,25 +165,7 @@ def executions(client: "Client", job_id: str, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    now = read_clock()
-    print_table(
-        ("ATTEMPT", "STATUS", "WORKER", "CLAIMED", "LATE", "RAN", "ERROR"),
-        [_execution_row(each, now) for each in found],
-        empty=f"{job_id} has not been tried yet",
-    )
-
-
-def _execution_row(execution: "Execution", now: "datetime") -> tuple[Any, ...]:
-    start = execution.start_time or execution.claimed_time
-    return (
-        str(execution.attempt),
-        status_text(execution.status),
-        execution.worker_id or "",
-        show_relative(execution.claimed_time, now),
-        show_span(max((start - execution.due_time).total_seconds(), 0)),
-        _ran(start, execution.end_time, now),
-        _error_text(execution.error, full=False) or "",
-    )
+    print_table(attempts.COLUMNS, attempts.rows(found, read_clock()), empty=f"{job_id} has not been tried yet")
 
 
 @jobs.command(examples="foliot jobs result j_2x9k4\nfoliot jobs result j_2x9k4 --json | jq .total")
@@ -202,18 +220,5 @@ def watch(ctx: click.Context, client: "Client", job_id: str, as_json: bool) -> N
     ctx.exit(watching.watch_to_end(client, job_id, as_json=as_json))
 
 
-for command in control.COMMANDS:
+for command in (failed, why, graph, *control.COMMANDS):
     jobs.add_command(command)
-
-
-def _ran(start: "datetime | None", end: "datetime | None", now: "datetime") -> str:
-    return show_span(max(((end or now) - start).total_seconds(), 0)) if start else ""
-
-
-def _error_text(error: "ErrorInfo | str | None", *, full: bool) -> str | None:
-    if error is None:
-        return None
-    if isinstance(error, str):
-        return plain(error)
-    head = ": ".join(part for part in (error.type, error.message) if part)
-    return plain(f"{head}\n{error.stack}" if full and error.stack else head)

@@ -38,5 +38,5 @@ def collect(page: Page[T], limit: int | None) -> tuple[list[T], bool]:
     return found, cursor is not None
 
 
-def tell_of_more(shown: int) -> None:
-    click.echo(f"these are the newest {shown}; a higher --limit or --all shows more", err=True)
+def tell_of_more(shown: int, which: str = "newest") -> None:
+    click.echo(f"these are the {which} {shown}; a higher --limit or --all shows more", err=True)

@@ -114,14 +114,14 @@ def _check(body: "ScheduleBody", created: int) -> None:
     from foliot.domain.access import ADMIN
     from foliot.domain.errors import BadInput
     from foliot.domain.ids import JobKey
-    from foliot.domain.job import Lane
+    from foliot.service.job_fields import lane_of, parse_job, within
     from foliot.service.preview import timetable_of
-    from foliot.service.submit import new_job, within
     from foliot.wire import SubmitBody
 
     timetable_of(body, created)
     try:
-        new_job(SubmitBody(**msgspec.structs.asdict(body.job)), JobKey(0), Lane("", "", ""), 0, ADMIN, created)
+        job = SubmitBody(**msgspec.structs.asdict(body.job))
+        parse_job(job, JobKey(0), lane_of(job, ADMIN.namespace), 0, ADMIN, created)
     except BadInput as error:
         raise within(error, "job") from None
 

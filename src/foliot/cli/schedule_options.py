@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from foliot.cli import job_options
 from foliot.cli.exits import WrongUse
 from foliot.cli.submit import PRIORITIES, payload_of, priority_of
 from foliot.cli.times import DURATION, TIME
@@ -29,7 +30,6 @@ PLAN_FIELDS = (
     *("catch_up", "catch_up_window", "on_holiday", "paused"),
 )
 CALENDAR_FIELDS = ("country", "subdivision", "weekend", "closed")
-JOB_FIELDS = ("payload", "queue", "priority", "timeout", "max_attempts", "tags")
 RESETTABLE = tuple(field for field in (*PLAN_FIELDS, "calendar") if field not in (*TRIGGERS, "paused"))
 
 OPTIONS = (
@@ -84,6 +84,7 @@ OPTIONS = (
     click.option("--timeout", type=DURATION, help="Longest run of one attempt.  [default: 1h]"),
     click.option("--max-attempts", type=click.IntRange(1, 1000), metavar="N", help="How often to try.  [default: 3]"),
     click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word to find the runs by; may repeat."),
+    *job_options.OPTIONS,
     click.option(
         "--file",
         type=click.Path(path_type=Path, allow_dash=True),
@@ -178,6 +179,7 @@ def _job_fields(given: Mapping[str, Any]) -> dict[str, Any]:
         "timeout": given["timeout"],
         "retry": RetryBody(max_attempts=given["max_attempts"]) if given["max_attempts"] else None,
         "tags": list(given["tags"]) or None,
+        **job_options.asked_fields(given),
     }
     return {name: value for name, value in fields.items() if value is not None}
 

@@ -19,16 +19,10 @@ if TYPE_CHECKING:
     from foliot.sdk.client import Client
     from foliot.wire import RunInfo, ScheduleInfo
 
-ALIASES = {"ls": "list", "get": "show"}  # as jobs have them
-
-
-class _Schedules(Group):
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
-
 
 @click.group(
-    cls=_Schedules,
+    cls=Group,
+    aliases={"ls": "list", "get": "show"},  # as jobs have them
     examples="""
     foliot schedules list
     foliot schedules create report --cron "0 9 * * mon-fri" --tz Europe/Madrid --id morning-report

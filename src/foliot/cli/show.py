@@ -3,7 +3,7 @@
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -112,6 +112,18 @@ def status_text(status: str) -> "Text":
 def plain(text: str) -> str:
     """A job's own text without what would drive the terminal: colours dropped, control characters shown as escapes."""
     return _CONTROL.sub(lambda match: repr(match[0])[1:-1], click.unstyle(text))
+
+
+def some(names: Sequence[str], most: int, total: int | None = None) -> str:
+    """The first of them, and how many there are besides; `total` where `names` are not all."""
+    more = (len(names) if total is None else total) - min(len(names), most)
+    shown = ", ".join(names[:most])
+    return f"{shown} and {more:,} more" if shown and more > 0 else shown
+
+
+def amounts_text(amounts: Mapping[str, float]) -> str:
+    """Resources by name, whole numbers without a fraction."""
+    return ", ".join(f"{name}={amount:,.3f}".rstrip("0").rstrip(".") for name, amount in amounts.items())
 
 
 def count_text(number: int, noun: str = "job") -> str:

@@ -1,16 +1,18 @@
 """`foliot submit`: hand in a job, or many from a file."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from foliot.cli.connection import be_patient, with_client
+from foliot.cli.connection import with_client
 from foliot.cli.exits import WrongUse
-from foliot.cli.show import console, count_text, json_option, print_json
+from foliot.cli.job_options import PARENT, Parent, asked_fields, job_options, parents_of
+from foliot.cli.show import json_option, print_json
+from foliot.cli.submit_file import submit_file
 from foliot.cli.times import DURATION, TIME
 from foliot.cli.tree import Command
 
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from foliot.wire import SubmitBody
 
 PRIORITIES = ("high", "medium", "low", *"0123456789")
-CHUNK = 1000
 
 
 @click.command(
@@ -28,6 +29,8 @@ CHUNK = 1000
     foliot submit echo '{"message": "hello", "seconds": 2}' --wait
     foliot submit report @payload.json --id nightly-2027-03-01 --at 2027-03-01T02:00 --tag nightly
     foliot submit mail - --delay 10m --priority high --max-attempts 5 < payload.json
+    foliot submit report --depends-on extract --depends-on audit:any --concurrency account-42=1
+    foliot submit train --resource gpu=1 --resource memory=8Gi --require zone=eu --unique-key train-daily
     foliot submit --batch jobs.jsonl
     """,
 )
@@ -42,6 +45,14 @@ CHUNK = 1000
 @click.option("--deadline", type=TIME, help="Fail it where it has not started by then.")
 @click.option("--tag", multiple=True, metavar="TAG", help="A word to find it by; may repeat.")
 @click.option("--max-attempts", type=click.IntRange(1, 1000), metavar="N", help="How often to try.  [default: 3]")
+@click.option(
+    "--depends-on",
+    multiple=True,
+    type=PARENT,
+    metavar="ID[:success|failure|any]",
+    help="Start once this job has ended so; may repeat.  [default: success]",
+)
+@job_options
 @click.option("--wait", is_flag=True, help="Follow its log and progress to the end.")
 @click.option(
     "--batch",
@@ -49,34 +60,38 @@ CHUNK = 1000
     metavar="FILE",
     help="Hand in all jobs of a file of JSON lines, each the body of a submit ('-' is stdin).",
 )
+@click.option("--whole", is_flag=True, help="With --batch: all jobs in one request, up to 10,000, or none.")
 @json_option
 @with_client
 @click.pass_context
 def submit(
-    ctx: click.Context, /, client: "Client", batch: Path | None, as_json: bool, wait: bool, **given: Any
+    ctx: click.Context, /, client: "Client", batch: Path | None, whole: bool, as_json: bool, wait: bool, **given: Any
 ) -> None:
     """Hand in a job and print its id.
 
     PAYLOAD is JSON, @FILE to read it from a file, or - to read it from stdin; without one it is {}. With --wait the
     exit code tells how the job ended: 0 completed, 1 failed, 3 cancelled.
 
-    With --batch the jobs are handed in a thousand at a time; each thousand is kept as a whole or not at all.
+    With --batch the jobs are handed in a thousand at a time; each thousand is kept as a whole or not at all. A job may
+    depend on those before it in the file; with --whole on any of them.
     """
     if batch is not None:
         if wait or any(given.values()):
             raise click.UsageError("--batch takes everything from the file; leave out the job type and its options")
-        _submit_file(client, batch, as_json=as_json)
+        submit_file(client, batch, whole=whole, as_json=as_json)
         return
+    if whole:
+        raise click.UsageError("--whole goes with --batch FILE")
     if given["job_type"] is None:
         raise click.UsageError("which job type? For example: foliot submit echo, or --batch FILE for many")
-    job_id = client.submit(submit_body(**given))
+    answer = client.hand_in(submit_body(**given))
+    if answer.duplicate:
+        click.echo(f"not taken in: {answer.job_id} has the same --unique-key and still waits", err=True)
     if wait:
         from foliot.cli import watching
 
-        ctx.exit(watching.watch_to_end(client, job_id, as_json=as_json))
-    from foliot.wire import Submitted
-
-    print_json(Submitted(job_id=job_id)) if as_json else click.echo(job_id)
+        ctx.exit(watching.watch_to_end(client, answer.job_id, as_json=as_json))
+    print_json(answer) if as_json else click.echo(answer.job_id)
 
 
 def submit_body(
@@ -92,6 +107,8 @@ def submit_body(
     deadline: datetime | None,
     tag: tuple[str, ...],
     max_attempts: int | None,
+    depends_on: Sequence[Parent],
+    **asked: Any,
 ) -> "SubmitBody":
     """The body of the API's call. What was not given is left to the node."""
     from foliot.wire import RetryBody, SubmitBody
@@ -99,6 +116,7 @@ def submit_body(
     if at is not None and delay is not None:
         raise click.UsageError("--at and --delay both say when; give one of them")
     given = {
+        **asked_fields(asked),
         "payload": None if payload is None else payload_of(payload),
         "job_id": job_id,
         "schedule_time": at,
@@ -108,9 +126,10 @@ def submit_body(
         "timeout": timeout,
         "deadline": deadline,
         "tags": list(tag) or None,
+        "depends_on": parents_of(depends_on) or None,
         "retry": RetryBody(max_attempts=max_attempts) if max_attempts else None,
     }
-    return SubmitBody(job_type=job_type, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    return SubmitBody(job_type=job_type, **{name: value for name, value in given.items() if value is not None})
 
 
 def priority_of(word: str | None) -> int | str | None:
@@ -138,61 +157,3 @@ def payload_of(text: str) -> Any:
             f'{where} is not JSON ({error}); put it in single quotes, as in \'{{"message": "hello"}}\', or use @FILE'
         ) from None
     return msgspec.Raw(text.encode())
-
-
-def _submit_file(client: "Client", file: Path, *, as_json: bool) -> None:
-    from foliot.wire import BatchSubmitted
-
-    ids: list[str] = []
-    try:
-        stream = click.open_file(str(file), "rb")
-    except OSError as error:
-        raise WrongUse(f"{file} can not be read: {error.strerror}") from None
-    with stream, _bar(file) as bar:
-        for bodies, size in _chunks(stream):
-            ids += client.submit_many(bodies)
-            be_patient(client)
-            bar.update(bar.task_ids[0], advance=size, description=count_text(len(ids)))
-    if as_json:
-        print_json(BatchSubmitted(job_ids=ids))
-    else:
-        click.echo(f"{count_text(len(ids))} submitted")
-
-
-def _chunks(stream: IO[bytes]) -> "Iterator[tuple[list[SubmitBody], int]]":
-    """The file's jobs, a thousand at a time, with the bytes that they took."""
-    import msgspec
-
-    from foliot.wire import SubmitBody
-
-    decoder = msgspec.json.Decoder(SubmitBody)
-    bodies: list[SubmitBody] = []
-    size = done = 0
-    for number, line in enumerate(stream, 1):
-        size += len(line)
-        if not line.strip():
-            continue
-        try:
-            bodies.append(decoder.decode(line))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise WrongUse(
-                f"line {number}: {error}. {done} jobs before it were submitted and stay; those with an id of their own "
-                "may be submitted again without harm"
-            ) from None
-        if len(bodies) == CHUNK:
-            yield bodies, size
-            done += len(bodies)
-            bodies, size = [], 0
-    if bodies:
-        yield bodies, size
-
-
-def _bar(file: Path) -> Any:
-    """A progress bar over the file's bytes, shown on a terminal only."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    screen = console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=screen, disable=not screen.is_terminal)
-    bar.add_task("0 jobs", total=file.stat().st_size if file.is_file() else None)
-    return bar

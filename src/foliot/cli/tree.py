@@ -1,7 +1,7 @@
 """The commands as a tree: which there are, where each lives, and how help is laid out."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -14,11 +14,13 @@ COMMANDS = {
     "worker": "foliot.cli.worker",
     "submit": "foliot.cli.submit",
     "jobs": "foliot.cli.jobs",
+    "why": "foliot.cli.why",
     "schedules": "foliot.cli.schedules",
     "apply": "foliot.cli.apply",
     "top": "foliot.cli.top",
     "cron": "foliot.cli.cron",
     "forecast": "foliot.cli.forecast",
+    "limits": "foliot.cli.limits",
     "workers": "foliot.cli.workers",
     "nodes": "foliot.cli.nodes",
     "migrate": "foliot.cli.migrate",
@@ -48,8 +50,25 @@ class Command(_Examples):
 
 
 class Group(_Examples, click.Group):
+    """Its commands under the names they have, and under `aliases`, which help does not list. Without a command's name
+    it is `default`, so that `foliot workers --json` does what it says."""
+
     command_class = Command
     group_class = type
+
+    def __init__(
+        self, *args: Any, aliases: Mapping[str, str] | None = None, default: str | None = None, **rest: Any
+    ) -> None:
+        super().__init__(*args, **rest)
+        self._aliases = aliases or {}
+        self._default = default
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, self._aliases.get(cmd_name, cmd_name))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        named = args and (not args[0].startswith("-") or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if named or self._default is None else [self._default, *args])
 
 
 class Root(Group):

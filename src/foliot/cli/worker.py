@@ -7,6 +7,7 @@ import click
 
 from foliot.cli.connection import Connection, find_connection, with_options
 from foliot.cli.exits import NO_NODE, WrongUse
+from foliot.cli.job_options import AMOUNT, LABEL
 from foliot.cli.target import load_app
 from foliot.cli.times import DURATION
 from foliot.cli.tree import Command
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     examples="""
     foliot worker myapp:app
     foliot worker myapp:app --concurrency 50 --queues mail,reports --url https://foliot.example.org
+    foliot worker myapp:app --resource cpu=4 --resource memory=8Gi --resource gpu=1 --label zone=eu
     foliot worker --builtin --allow-commands
     """,
 )
@@ -30,6 +32,22 @@ if TYPE_CHECKING:
 @click.option("--allow-commands", is_flag=True, help="With --builtin: also run programs (job type 'command').")
 @click.option("--concurrency", type=click.IntRange(min=1), default=20, show_default=True, help="How many jobs at once.")
 @click.option("--queues", metavar="A,B", default="", help="Only jobs of these queues.  [default: of all]")
+@click.option(
+    "--resource",
+    "resources",
+    multiple=True,
+    type=AMOUNT,
+    metavar="NAME=AMOUNT",
+    help="Offer so much of anything countable, such as cpu=4, memory=8Gi or gpu=1; may repeat.  [FOLIOT_RESOURCES]",
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    type=LABEL,
+    metavar="NAME=VALUE",
+    help="Say what this worker is, for jobs that require it, such as zone=eu; may repeat.  [FOLIOT_LABELS]",
+)
 @click.option("--name", metavar="NAME", help="What to call this worker.  [default: host and process]")
 @click.option("--grace", type=DURATION, default="30s", show_default=True, help="How long jobs may go on when stopped.")
 @with_options
@@ -42,6 +60,8 @@ def worker(
     allow_commands: bool,
     concurrency: int,
     queues: str,
+    resources: Sequence[tuple[str, float | str]],
+    labels: Sequence[tuple[str, str]],
     name: str | None,
     grace: float | str,
     url: str | None,
@@ -54,6 +74,10 @@ def worker(
     it takes nothing more and lets what runs end within --grace; what is then left goes back to the queue. Where no
     --url is given, the app's own address and key are used. The schedules that the app declares are made, or changed
     where they differ, when the worker starts; none is deleted.
+
+    What runs at once never holds more than the worker offers: --concurrency slots, and of each --resource what is said
+    here or in FOLIOT_RESOURCES (cpu=4,memory=8Gi). A job that asks for a resource or a label that is not offered goes
+    to other workers.
     """
     if bool(target) == builtin:
         raise click.UsageError("whose jobs? Name an app, as in: foliot worker myapp:app, or say --builtin")
@@ -74,9 +98,11 @@ def worker(
 
         handlers = load_handlers(allow_commands=allow_commands)
     from foliot.domain.duration import SECOND, parse_duration
+    from foliot.settings import load_settings
     from foliot.worker.program import REFUSED, run_worker
     from foliot.worker.worker import Worker
 
+    settings = load_settings()
     made = Worker(
         connection.url,
         connection.key,
@@ -84,6 +110,8 @@ def worker(
         name=name,
         queues=[queue.strip() for queue in queues.split(",") if queue.strip()],
         concurrency=concurrency,
+        resources=settings.worker_resources | dict(resources),
+        labels=settings.worker_labels | dict(labels),
         grace=parse_duration(grace, "grace") / SECOND,
     )
     code = run_worker(made, schedules)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from foliot.cli.connection import with_client
-from foliot.cli.show import bar, json_option, print_json, print_table, status_text
+from foliot.cli.show import amounts_text, bar, json_option, print_json, print_table, status_text
 from foliot.cli.times import read_clock, show_relative
 from foliot.cli.tree import Group
 
@@ -13,19 +13,13 @@ if TYPE_CHECKING:
     from foliot.sdk.client import Client
     from foliot.wire import WorkerInfo
 
-COLUMNS = ("WORKER", "NAME", "STATUS", "LOAD", "QUEUES", "JOB TYPES", "SINCE", "SEEN")
-
-
-class _ListByDefault(Group):
-    """Without a command's name it is `ls`, so that `foliot workers --json` does what it says."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        named = args and (not args[0].startswith("-") or args[0] in ctx.help_option_names)
-        return super().parse_args(ctx, args if named else ["ls", *args])
+COLUMNS = ("WORKER", "NAME", "STATUS", "LOAD", "OFFERS", "QUEUES", "JOB TYPES", "OFFERS", "LABELS", "SINCE", "SEEN")
 
 
 @click.group(
-    cls=_ListByDefault,
+    cls=Group,
+    default="ls",
+    aliases={"list": "ls"},
     examples="""
     foliot workers
     foliot workers ls --json
@@ -54,8 +48,11 @@ def ls(client: "Client", as_json: bool) -> None:
                 worker.name,
                 status_text(worker.status),
                 load_text(worker),
+                offer_text(worker),
                 ", ".join(worker.queues) or "all",
                 ", ".join(worker.job_types) or "all",
+                amounts_text({name: amount for name, amount in worker.resources.items() if name != "slot"}),
+                ", ".join(f"{name}={value}" for name, value in worker.labels.items()),
                 show_relative(worker.since, now),
                 show_relative(worker.last_seen, now),
             )
@@ -78,3 +75,16 @@ def load_text(worker: "WorkerInfo") -> str:
     slots = worker.resources.get("slot", 0)
     running = len(worker.running)
     return f"{bar(running / slots if slots else 0)} {running}/{slots:g}"
+
+
+def offer_text(worker: "WorkerInfo") -> str:
+    """What it has besides slots, and what it says of itself; as the options of `foliot worker` have it."""
+    resources = [f"{name}={_amount_text(amount)}" for name, amount in worker.resources.items() if name != "slot"]
+    return ", ".join(resources + [f"{name}={value}" for name, value in worker.labels.items()])
+
+
+def _amount_text(amount: float) -> str:
+    for unit, size in (("Gi", 2**30), ("Mi", 2**20)):
+        if amount and amount % size == 0:
+            return f"{amount // size:g}{unit}"
+    return f"{amount:.16g}"

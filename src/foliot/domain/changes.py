@@ -4,6 +4,7 @@ There is one type per outcome, so that combinations that mean nothing can not be
 replaces by its place, and by `version` or `nonce`.
 """
 
+from collections.abc import Sequence
 from enum import Enum
 
 import msgspec
@@ -32,7 +33,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
 class Requeue(msgspec.Struct, frozen=True, kw_only=True):
     """Replace the narrow row by another one that waits or is ready. `attempt` is the record of the attempt that this
-    ended; `job` is the new wide row where a user changed it."""
+    ended; `job` is the new wide row where a user changed it; `reopened` are the parents that it waits for once more."""
 
     id: JobKey
     source: Place
@@ -41,6 +42,7 @@ class Requeue(msgspec.Struct, frozen=True, kw_only=True):
     row: Waiting | Ready
     attempt: Attempt | None = None
     job: Job | None = None
+    reopened: Sequence[JobKey] = ()
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,9 +1,11 @@
 """What can happen to a job. `states.transition` says what comes of it."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from foliot.domain.duration import Micros
-from foliot.domain.ids import WorkerKey
+from foliot.domain.ids import JobKey, WorkerKey
 from foliot.domain.job import Job
 
 
@@ -111,16 +113,24 @@ class Resume(Event, frozen=True):
     """A user lets it go on."""
 
 
+class TokenFree(Event, frozen=True):
+    """Its concurrency key has a token for it."""
+
+
 class Reschedule(Event, frozen=True, kw_only=True):
-    """A user changed what was asked. `job` is the new wide row, `due` its next start."""
+    """A user changed what was asked. `job` is the new wide row, `due` its next start, `limit_id` its key's number."""
 
     job: Job
     due: Micros
+    limit_id: int | None = None
 
 
 class Redrive(Event, frozen=True, kw_only=True):
     """A user runs an ended job again, its tries anew. `job` is the wide row, to be written again where `rewrite` says
-    it changed."""
+    it changed; `reopened` are the parents that it waits for once more."""
 
     job: Job
     rewrite: bool = False
+    limit_id: int | None = None
+    ties: int = 0
+    reopened: Sequence[JobKey] = ()

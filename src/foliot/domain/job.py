@@ -4,7 +4,7 @@ A live job has exactly one narrow row: `Waiting`, `Ready` or `Lease`. Its end is
 carries its last attempt. `Attempt` is an attempt that did not end the job. All times are microseconds since 1970.
 """
 
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 
 import msgspec
 
@@ -48,11 +48,20 @@ class AttemptStatus(IntEnum):
 
 
 class Lane(msgspec.Struct, frozen=True):
-    """Jobs of a lane need exactly the same of a worker, so that what fits a worker is arithmetic on lanes."""
+    """Jobs of a lane need exactly the same of a worker, so that what fits a worker is arithmetic on lanes. `needs` is
+    what `domain.needs` makes of resources and labels: empty for a slot and nothing else."""
 
     namespace: str
     queue: str
     job_type: str
+    needs: str = ""
+
+
+class Ties(IntFlag):
+    """What else hangs on a job, so that a move of its row knows what to do besides."""
+
+    CHILDREN = 1  # jobs depend on it
+    PARENTS = 2  # it depends on jobs, whose results it is given
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,12 +81,16 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     owner: str = ""
     schedule_id: str | None = None
+    limit_key: str | None = None  # its concurrency key
+    unique_key: str | None = None
+    fair_key: str | None = None  # None: its owner
 
 
 class Narrow(msgspec.Struct, frozen=True, kw_only=True):
     """What every live row carries. `attempt` never repeats; `counted` leaves out released attempts; `tries_left` is
     what a redrive fills up again; `lost` counts attempts whose worker was gone; `version` grows with each change;
-    `deadline` is there only until the first claim."""
+    `deadline` is there only until the first claim. `limit_id` is the number of its concurrency key: a row that is ready
+    or leased holds one of the key's tokens."""
 
     id: JobKey
     lane_id: int
@@ -90,13 +103,16 @@ class Narrow(msgspec.Struct, frozen=True, kw_only=True):
     lost: int
     version: int
     since: Micros  # when this row was written
+    limit_id: int | None = None
+    ties: int = 0  # of `Ties`
 
 
 class Waiting(Narrow, frozen=True, kw_only=True):
-    """Not yet ready: for its time, its parents, or because it is held."""
+    """Not yet ready: for its time, its parents, because it is held; or (`for_key`) only for a token of its key."""
 
     hold: bool = False
     parents: int = 0
+    for_key: bool = False
 
 
 class Ready(Narrow, frozen=True, kw_only=True):

@@ -62,6 +62,7 @@ RULES: Final[dict[type[e.Event], Rule]] = {
     e.ParentsDone: Rule(moves={State.BLOCKED: _DUE}),
     e.ParentEndedOtherwise: Rule(moves={State.BLOCKED: (State.CANCELLED,)}),
     e.Due: Rule(moves={State.SCHEDULED: _DUE}),
+    e.TokenFree: Rule(moves={State.QUEUED: (State.QUEUED,)}),
     e.Claim: Rule(moves={State.QUEUED: (State.RUNNING,)}, attempt=AttemptStatus.CLAIMED),
     e.Progress: _running(State.RUNNING, attempt=AttemptStatus.PROCESSING),
     e.Succeed: _running(State.COMPLETED, attempt=AttemptStatus.SUCCESS),
@@ -84,14 +85,14 @@ RULES: Final[dict[type[e.Event], Rule]] = {
     ),
     e.Resume: Rule(moves={State.BLOCKED: (State.BLOCKED,), State.SCHEDULED: _DUE, State.QUEUED: (State.QUEUED,)}),
     e.Reschedule: Rule(moves={State.BLOCKED: (State.BLOCKED,), State.SCHEDULED: _DUE, State.QUEUED: _DUE}),
-    e.Redrive: Rule(moves=dict.fromkeys((State.FAILED, State.CANCELLED), (State.SCHEDULED, State.QUEUED))),
+    e.Redrive: Rule(moves=dict.fromkeys((State.FAILED, State.CANCELLED), _WAITING)),
 }
 
 
 def state_of(row: Row | Held) -> State:
     match row:
         case Waiting():
-            return State.BLOCKED if row.parents else State.SCHEDULED
+            return State.BLOCKED if row.parents else State.QUEUED if row.for_key else State.SCHEDULED
         case Ready():
             return State.QUEUED
         case Ended():
@@ -116,7 +117,7 @@ def place_of(row: Row | Held) -> Place:
             assert_never(row)
 
 
-def submit(job: Job, now: Micros, *, parents: int = 0) -> Waiting | Ready:
+def submit(job: Job, now: Micros, *, parents: int = 0, limit_id: int | None = None, ties: int = 0) -> Waiting | Ready:
     """The first row of a new job."""
     return _ready(
         Narrow(
@@ -131,6 +132,8 @@ def submit(job: Job, now: Micros, *, parents: int = 0) -> Waiting | Ready:
             lost=0,
             version=0,
             since=now,
+            limit_id=limit_id,
+            ties=ties,
         ),
         now,
         parents=parents,
@@ -151,6 +154,8 @@ def claim(row: Ready, event: e.Claim, now: Micros) -> Lease:
         lost=row.lost,
         version=row.version + 1,
         since=now,
+        limit_id=row.limit_id,
+        ties=row.ties,
         worker=event.worker,
         nonce=event.nonce,
         claimed=now,
@@ -176,7 +181,7 @@ def transition(row: Row | Held, event: e.Event, now: Micros, *, retry: Retry) ->
         case (Lease(), _):
             return _of_lease(row, event, now, retry)
         case (Ended(), e.Redrive()):
-            return _redrive(row, event.job, now, rewrite=event.rewrite)
+            return _redrive(row, event, now)
         case (Waiting() | Ready(), _):
             return _of_waiting(row, event, now, retry)
     return refused(row, event)
@@ -212,10 +217,11 @@ def _of_lease(lease: Lease, event: e.Event, now: Micros, retry: Retry) -> Change
 
 
 def _of_waiting(row: Waiting | Ready, event: e.Event, now: Micros, retry: Retry) -> Change | Refusal:
+    hold, parents, due = False, 0, row.due
     if isinstance(row, Waiting):
-        hold, parents, due = row.hold, row.parents, row.due
-    else:
-        hold, parents, due = False, 0, min(row.due, now)  # it was due: a clock a little behind makes it wait no more
+        hold, parents = row.hold, row.parents
+    if state_of(row) is State.QUEUED:
+        due = min(row.due, now)  # it was due: a clock a little behind makes it wait no more
     match event:
         case e.ParentsDone():
             return _requeue(row, _ready(row, now, hold=hold))
@@ -223,6 +229,8 @@ def _of_waiting(row: Waiting | Ready, event: e.Event, now: Micros, retry: Retry)
             return _end(row, event, State.CANCELLED, now, reason=event.reason)
         case e.Due():
             return _requeue(row, _ready(row, now, hold=hold))
+        case e.TokenFree() if isinstance(row, Waiting):
+            return _requeue(row, _ready(row, now, token=True))
         case e.Cancel():
             return _end(row, event, State.CANCELLED, now, reason="cancelled_by")
         case e.Expire() if row.deadline is not None and row.deadline <= now:
@@ -237,6 +245,7 @@ def _of_waiting(row: Waiting | Ready, event: e.Event, now: Micros, retry: Retry)
                 row,
                 lane_id=job.lane_id,
                 priority=job.priority,
+                limit_id=event.limit_id,
                 due=event.due,
                 deadline=None if row.attempt else job.deadline,
                 tries_left=max(1, job.retry.max_attempts - used),
@@ -245,7 +254,8 @@ def _of_waiting(row: Waiting | Ready, event: e.Event, now: Micros, retry: Retry)
     return refused(row, event)
 
 
-def _redrive(row: Ended, job: Job, now: Micros, *, rewrite: bool) -> Requeue:
+def _redrive(row: Ended, event: e.Redrive, now: Micros) -> Requeue:
+    job, rewrite = event.job, event.rewrite
     if job.deadline is not None:  # it was the first start's; left there, a later reschedule would bring it back
         job, rewrite = msgspec.structs.replace(job, deadline=None), True
     again = Narrow(
@@ -260,8 +270,13 @@ def _redrive(row: Ended, job: Job, now: Micros, *, rewrite: bool) -> Requeue:
         lost=0,
         version=row.version,
         since=now,
+        limit_id=event.limit_id,
+        ties=event.ties,
     )
-    return _requeue(row, _ready(again, now), job=job if rewrite else None, attempt=row.last)
+    change = _requeue(
+        row, _ready(again, now, parents=len(event.reopened)), job=job if rewrite else None, attempt=row.last
+    )
+    return msgspec.structs.replace(change, reopened=event.reopened)
 
 
 def _retry(
@@ -300,11 +315,19 @@ def _release(lease: Lease, event: e.Release, now: Micros) -> Requeue | End:
 
 
 def _ready(
-    row: Narrow, now: Micros, *, due: Micros | None = None, hold: bool = False, parents: int = 0
+    row: Narrow,
+    now: Micros,
+    *,
+    due: Micros | None = None,
+    hold: bool = False,
+    parents: int = 0,
+    token: bool = False,
 ) -> Waiting | Ready:
-    """*ready* of the table: waiting for parents, for its time or for a resume; else queued. One version on."""
+    """*ready* of the table: waiting for parents, for its time, for a resume, or for a token of its key (unless it was
+    just given one); else queued. One version on."""
     when = row.due if due is None else due
-    if hold or parents or when > now:
+    early = hold or parents > 0 or (when > now and not token)  # who waits for a token was due
+    if early or (row.limit_id is not None and not token):
         return Waiting(
             id=row.id,
             lane_id=row.lane_id,
@@ -317,8 +340,11 @@ def _ready(
             lost=row.lost,
             version=row.version + 1,
             since=now,
+            limit_id=row.limit_id,
+            ties=row.ties,
             hold=hold,
             parents=parents,
+            for_key=not early,
         )
     return Ready(
         id=row.id,
@@ -332,6 +358,8 @@ def _ready(
         lost=row.lost,
         version=row.version + 1,
         since=now,
+        limit_id=row.limit_id,
+        ties=row.ties,
         rank=rank(row.priority, when),
     )
 

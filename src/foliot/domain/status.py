@@ -11,7 +11,7 @@ def status_of(row: Row) -> str:
     if isinstance(row, Waiting):
         if row.hold:
             return "paused"
-        if row.attempt and not row.parents:
+        if row.attempt and not row.parents and not row.for_key:
             return "retrying"
     return state_of(row).name.lower()
 

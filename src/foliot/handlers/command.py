@@ -3,10 +3,12 @@ can be ended together with all it has started. Refused unless the worker was tol
 could run anything."""
 
 import asyncio
+import errno
 import os
+import shutil
 import signal
 from codecs import getincrementaldecoder
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
@@ -16,6 +18,7 @@ from typing import IO, Annotated, Any
 
 from msgspec import Meta, Struct
 
+from foliot.handlers.limits import Limits, set_limits
 from foliot.handlers.payload import bad_payload, read_payload
 from foliot.sdk.context import JobContext
 from foliot.sdk.errors import Fatal, Retry
@@ -53,7 +56,16 @@ async def refuse_command(_payload: bytes, _context: JobContext) -> None:
 
 async def run_command(payload: bytes, context: JobContext) -> dict[str, Any]:
     wanted = read_payload(payload, CommandPayload)
-    program = Program(wanted, context)
+    limits = set_limits(context)
+    try:
+        return await _run(wanted, context, limits)
+    finally:
+        if limits is not None:
+            await limits.close()
+
+
+async def _run(wanted: CommandPayload, context: JobContext, limits: Limits | None) -> dict[str, Any]:
+    program = Program(wanted, context, limits)
     tail = Tail()
     talk = asyncio.gather(
         _follow(program.stdout, context.log.info, tail), _follow(program.stderr, context.log.warning, tail)
@@ -69,6 +81,8 @@ async def run_command(payload: bytes, context: JobContext) -> dict[str, Any]:
             await talk
     if code != 0:
         what = f"exit code {code}" if code > 0 else _signal_name(-code)
+        if limits is not None and limits.broken:
+            what = f"{what}, {limits.broken}"
         raise Retry(
             f"{wanted.argv[0]} ended with {what}: {tail.text()[-SHOWN_IN_ERROR:].strip()}",
             code="exit_code",
@@ -81,9 +95,9 @@ class Program:
     """A running program. Not asyncio's own: that one holds a program for running while anything holds its output
     open."""
 
-    def __init__(self, wanted: CommandPayload, context: JobContext) -> None:
+    def __init__(self, wanted: CommandPayload, context: JobContext, limits: Limits | None) -> None:
         self._loop = asyncio.get_running_loop()
-        self._process = _start(wanted, context)
+        self._process = _start(wanted, context, limits)
         self.exited: asyncio.Future[int] = self._loop.create_future()
         assert self._process.stdout is not None
         assert self._process.stderr is not None
@@ -113,15 +127,17 @@ class Program:
             self.exited.set_result(code)
 
 
-def _start(wanted: CommandPayload, context: JobContext) -> Popen[bytes]:
+def _start(wanted: CommandPayload, context: JobContext, limits: Limits | None) -> Popen[bytes]:
     environment = os.environ | wanted.env
     environment |= {"FOLIOT_JOB_ID": context.job_id, "FOLIOT_ATTEMPT": str(context.attempt)}
     try:
         with TemporaryFile() as given:  # a file and not a pipe: nobody has to feed it while the program runs
             given.write((wanted.stdin or "").encode())
             given.seek(0)
+            if limits is not None:
+                _find_program(wanted, environment)
             return Popen(
-                wanted.argv,
+                wanted.argv if limits is None else limits.words(wanted.argv),
                 cwd=wanted.cwd,
                 env=environment,
                 stdin=given if wanted.stdin else DEVNULL,
@@ -137,6 +153,16 @@ def _start(wanted: CommandPayload, context: JobContext) -> Popen[bytes]:
         raise bad_payload("argv", f"{wanted.argv[0]!r} can not be run: {error.strerror}") from None
     except OSError as error:
         raise Retry(f"{wanted.argv[0]!r} can not be started: {error.strerror}", code="not_started") from None
+
+
+def _find_program(wanted: CommandPayload, environment: Mapping[str, str]) -> None:
+    """Raises as starting it would; the shell that sets its limits could only end with an exit code."""
+    name = wanted.argv[0]
+    file = Path(wanted.cwd or ".", name) if "/" in name else shutil.which(name, path=environment.get("PATH"))
+    if file is None or not Path(file).exists():
+        raise FileNotFoundError(name)
+    if not os.access(file, os.X_OK) or Path(file).is_dir():
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
 
 
 class Tail:

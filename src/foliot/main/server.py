@@ -20,12 +20,13 @@ import uvicorn
 
 from foliot.api import create_app
 from foliot.clock import monotonic
-from foliot.domain.errors import FoliotError
+from foliot.domain.errors import BadInput, FoliotError
 from foliot.handlers import load_handlers
 from foliot.main import open_node
 from foliot.main.admin_key import KEY_FILE, ensure_admin_key
 from foliot.settings import PREFIX, Settings, SettingsError
 from foliot.worker import Worker
+from foliot.worker.room import offer_of
 
 log = logging.getLogger("foliot")
 
@@ -46,6 +47,10 @@ class Server(uvicorn.Server):
 def run_server(settings: Settings) -> int:
     """Until a signal ends it; the exit code. Raises `SettingsError` or `FoliotError` where it can not start."""
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        offer_of(settings.worker_concurrency, settings.worker_resources)
+    except BadInput as error:  # before anything is started
+        raise SettingsError(error.detail) from None
     listener = _listen(settings)
     settings = msgspec.structs.replace(settings, port=listener.getsockname()[1])
     if settings.processes > 1:
@@ -130,6 +135,8 @@ async def _start_worker(settings: Settings, key: str) -> Worker:
         load_handlers(allow_commands=settings.allow_commands),
         name=f"built-in@{socket.gethostname()}",
         concurrency=settings.worker_concurrency,
+        resources=settings.worker_resources,
+        labels=settings.worker_labels,
     )
     await worker.start()
     return worker

@@ -10,6 +10,7 @@ from foliot.node.duties import NODE_LEASE, Expiry, Heartbeat, Looker, Prune, Rec
 from foliot.node.fire import Fire, Settle
 from foliot.node.peers import Peers
 from foliot.node.relay import Listener, Relay
+from foliot.node.release import Release, Tokens
 from foliot.node.running import Running
 from foliot.node.timekeeper import Timekeeper
 from foliot.service import Services
@@ -71,6 +72,8 @@ class Node:
             Timekeeper(store, clock, wake, peers),
             Fire(store, clock, wake, peers, self.services.firing),
             Settle(clock, wake, self.services.firing),
+            Release(store, clock, wake),
+            Tokens(clock, wake, self.services.limits),
             Expiry(store, self.services.recover, clock, wake),
             Recovery(self.services.recover, lease=worker_lease),
             Looker(self.services.dispatch),

@@ -22,7 +22,9 @@ class Timekeeper(LookAhead[JobKey]):
         return [(due.time, due.id) for due in await self._store.peek_due(until, limit)]
 
     async def move(self, keys: list[JobKey]) -> Collection[JobKey]:
-        moved = await self._store.admit(keys)
-        if moved:
-            self._wake.ready({lane_id for _, lane_id in moved})
-        return set(keys).difference(key for key, _ in moved)
+        admitted = await self._store.admit(keys)
+        if admitted.ready:
+            self._wake.ready({lane_id for _, lane_id in admitted.ready})
+        if admitted.for_key:
+            self._wake.tokens({limit_id for _, limit_id in admitted.for_key})
+        return set(keys).difference(key for key, _ in (*admitted.ready, *admitted.for_key))

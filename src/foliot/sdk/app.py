@@ -4,7 +4,7 @@ import asyncio
 import atexit
 import importlib
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, Unpack, cast, overload
 
@@ -19,6 +19,7 @@ from foliot.sdk.deferred import Deferred, Deferring
 from foliot.sdk.deferred_calls import DeferredCalls
 from foliot.sdk.embedded import SCHEME, EmbeddedTransport
 from foliot.sdk.facade import Facade, blocking
+from foliot.sdk.graph import Graph
 from foliot.sdk.handler import Handler, Isolation
 from foliot.sdk.home_transport import HomeTransport
 from foliot.sdk.job import AsyncJob, Job
@@ -28,6 +29,7 @@ from foliot.sdk.loop_thread import LoopThread
 from foliot.sdk.options import Options, submit_body
 from foliot.sdk.plain_jobs import PlainJobs
 from foliot.sdk.requester import PATIENCE_SECONDS
+from foliot.sdk.retry_rules import Kinds, RetryRules, RetryWhen
 from foliot.sdk.transport import HttpTransport, Transport
 from foliot.wire import ScheduleBody
 
@@ -85,7 +87,8 @@ class AsyncApp:
 
     async def _submit(self, job_type: str, payload: object = None, **options: Unpack[Options]) -> AsyncJob[Any]:
         text = Raw(msgspec.json.encode({} if payload is None else payload))
-        return AsyncJob(self.client, await self.client.submit(submit_body(job_type, text, options)))
+        answer = await self.client.hand_in(submit_body(job_type, text, options))
+        return AsyncJob(self.client, answer.job_id, duplicate=answer.duplicate)
 
     @overload
     def call_later(
@@ -139,7 +142,8 @@ class Foliot(Facade[AsyncApp]):
         thread = LoopThread()
         home = HomeTransport(thread, self._connect)
         core = AsyncClient(self.url, lambda: self.key, patience=patience, transport=home)
-        super().__init__(AsyncApp(core, home, thread, PlainJobs(self.handlers, core, thread)), thread)
+        self._jobs = PlainJobs(self.handlers, core, thread)
+        super().__init__(AsyncApp(core, home, thread, self._jobs), thread)
         self.client = Client.over(core, thread)
 
     @property
@@ -159,7 +163,14 @@ class Foliot(Facade[AsyncApp]):
 
     @overload
     def job(
-        self, *, name: str | None = None, isolation: Isolation | None = None, **options: Unpack[Options]
+        self,
+        *,
+        name: str | None = None,
+        isolation: Isolation | None = None,
+        retry_for: Kinds | None = None,
+        fatal_for: Kinds | None = None,
+        retry_when: RetryWhen | None = None,
+        **options: Unpack[Options],
     ) -> JobDecorator: ...
 
     def job(  # type: ignore[misc]  # mypy does not see that Any takes in the unpacked options
@@ -169,11 +180,18 @@ class Foliot(Facade[AsyncApp]):
         *,
         name: str | None = None,
         isolation: Isolation | None = None,
+        retry_for: Kinds | None = None,
+        fatal_for: Kinds | None = None,
+        retry_when: RetryWhen | None = None,
         **options: Any,
     ) -> Any:
         """Makes a job of a function: a coroutine function runs on the worker's event loop, a plain one in a thread, or
         with `isolation="process"` in a process of its own. The job type is `name`, else the function's own name; the
-        options are those of a submit, for every job of the function."""
+        options are those of a submit, for every job of the function.
+
+        Exceptions of `fatal_for` (classes, or error codes) are not tried again, nor any but those of `retry_for` where
+        it is given; of the others `retry_when(error, attempt)` says after how many seconds, or False; see
+        `RetryRules`."""
 
         self._check_not_started("jobs")
 
@@ -187,6 +205,9 @@ class Foliot(Facade[AsyncApp]):
                 client=self.aio.client,
                 thread=self.thread,
                 options=cast(Options, options),
+                rules=RetryRules(
+                    name or function.__name__, retry_for=retry_for, fatal_for=fatal_for, retry_when=retry_when
+                ),
             )
             if (before := self.handlers.get(made.name)) is not None and before.origin != made.handler.origin:
                 raise ValueError(f"{made.name} is already the job of {before.origin}; give one of them another name")
@@ -234,6 +255,11 @@ class Foliot(Facade[AsyncApp]):
         """Hands in a job and returns once it is stored; see `AsyncApp.submit`."""
         return Job(self.thread.run(lambda: self.aio.submit(job, *args, **kwargs)), self.thread)
 
+    def graph(self, graph_id: str | None = None) -> Graph:
+        """Jobs that depend on each other, handed in at once: `with app.graph() as graph`, or `async with`; see
+        `Graph`."""
+        return Graph(graph_id, client=self.aio.client, thread=self.thread, jobs=self._jobs, here=self.embedded)
+
     @overload
     def call_later(
         self,
@@ -259,13 +285,31 @@ class Foliot(Facade[AsyncApp]):
         """The job of that id, handed in whenever and by whom ever."""
         return Job(self.aio.attach(job_id), self.thread)
 
-    def run_worker(self, *, concurrency: int = 20, queues: Sequence[str] = (), name: str | None = None) -> int:
+    def run_worker(
+        self,
+        *,
+        concurrency: int = 20,
+        queues: Sequence[str] = (),
+        name: str | None = None,
+        resources: Mapping[str, float | str] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> int:
         """Runs this app's jobs in this process until a signal ends it, as `foliot worker` does; the exit code. Without
-        `queues` it takes from every one."""
+        `queues` it takes from every one. `resources` (`{"cpu": 4, "memory": "8Gi"}`) and `labels` are what it offers
+        besides `concurrency` slots."""
         if self.embedded:
             raise RuntimeError(f"{self.url} has its worker in this process already; start() starts it")
         room: Any = importlib.import_module("foliot.worker")  # a room above this one
-        worker = room.Worker(self.url, self.key or "", self.handlers, name=name, queues=queues, concurrency=concurrency)
+        worker = room.Worker(
+            self.url,
+            self.key or "",
+            self.handlers,
+            name=name,
+            queues=queues,
+            concurrency=concurrency,
+            resources=resources,
+            labels=labels,
+        )
         code: int = room.run_worker(worker, self.schedules)
         return code
 

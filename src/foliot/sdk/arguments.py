@@ -1,7 +1,8 @@
 """A function's arguments as a payload: an object of them by name, checked where it is made and where it is read.
 
 The check is the same on both sides: the payload must decode into the types of the signature. A default is not sent; it
-is the function's own when the job runs. A parameter annotated `JobContext` is given by the worker, not the payload.
+is the function's own when the job runs. A parameter annotated `JobContext` is given by the worker, not the payload. An
+argument in which a job stands for its result is checked where the job runs, when there is one.
 """
 
 import inspect
@@ -13,10 +14,12 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from foliot.sdk.context import JobContext
+from foliot.sdk.results import MissingResult, mark, put_in
 
 _AT = re.compile(r" - at `\$\.?([^`]*)`$")
 _FIELD = re.compile(r"^Object (missing required|contains unknown) field `([^`]*)`$")
 Call = tuple[list[Any], dict[str, Any]]
+Field = tuple[str, Any] | tuple[str, Any, Any]
 
 
 class BadArguments(TypeError):
@@ -43,10 +46,11 @@ class Arguments:
         self._in_order = [each.name for each in given if each.kind is not each.KEYWORD_ONLY]
         self._by_name = frozenset(each.name for each in given if each.kind is not each.POSITIONAL_ONLY)
         self._required = frozenset(each.name for each in given if each.default is each.empty)
+        self._defaults = {each.name: each.default for each in given if each.default is not each.empty}
         self.names = frozenset(each.name for each in given)
         fields = [_field(each, hints.get(each.name, Any), name) for each in given]
-        shape = msgspec.defstruct(_identifier(name), fields, kw_only=True, forbid_unknown_fields=True)
-        self._decoder = msgspec.json.Decoder(shape)
+        self._fields = fields
+        self._decoder = _decoder(name, fields)
         self.result = hints.get("return", Any)
 
     def payload(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Raw:
@@ -59,9 +63,31 @@ class Arguments:
         self._decode(text)
         return Raw(text)
 
+    def payload_with_results(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Raw, list[str]]:
+        """The same, where a job may stand for its result; and the ids of those."""
+        try:
+            return self.payload(args, kwargs), []
+        except BadArguments:
+            values = self._bind(args, kwargs)
+            marked = {name: self._marked(name, value) for name, value in values.items()}
+            if not any(jobs for _, jobs in marked.values()):
+                raise
+        known = [field for field in self._fields if not marked.get(field[0], (None, None))[1]]
+        text = msgspec.json.encode({name: raw for name, (raw, jobs) in marked.items() if not jobs})
+        self._decode(text, _decoder(self._name, known))
+        payload = msgspec.json.encode({name: raw for name, (raw, _) in marked.items()})
+        return Raw(payload), [job_id for _, jobs in marked.values() for job_id in jobs]
+
+    def values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Every argument by name, those left out as the function has them."""
+        return self._defaults | self._bind(args, kwargs)
+
     def call(self, payload: bytes, context: JobContext) -> Call:
         """What to call the function with; BadArguments where the payload does not fit it."""
-        read = self._decode(payload)
+        try:
+            read = self._decode(put_in(payload, context.upstream))
+        except MissingResult as error:
+            raise BadArguments(f"{self._name}(): {error}") from None
         kwargs = {name: value for name in self.names if (value := getattr(read, name)) is not UNSET}
         kwargs |= dict.fromkeys(self._context, context)
         args = []
@@ -84,9 +110,15 @@ class Arguments:
         except TypeError as error:
             raise BadArguments(f"{self._name}(): {error}") from None
 
-    def _decode(self, payload: bytes) -> Any:
+    def _marked(self, name: str, value: Any) -> tuple[Raw, list[str]]:
         try:
-            return self._decoder.decode(payload)
+            return mark(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise self._no_json(name, error) from None
+
+    def _decode(self, payload: bytes, decoder: msgspec.json.Decoder[Any] | None = None) -> Any:
+        try:
+            return (decoder or self._decoder).decode(payload)
         except msgspec.DecodeError as error:
             raise BadArguments(f"{self._name}(): {_explain(str(error))}") from None
 
@@ -95,8 +127,11 @@ class Arguments:
             try:
                 msgspec.json.encode(value)
             except (TypeError, ValueError, OverflowError, RecursionError) as error:
-                return BadArguments(f"{self._name}(): argument '{name}' can not be sent as JSON: {error}")
+                return self._no_json(name, error)
         return BadArguments(f"{self._name}(): the arguments can not be sent as JSON")
+
+    def _no_json(self, name: str, error: Exception) -> BadArguments:
+        return BadArguments(f"{self._name}(): argument '{name}' can not be sent as JSON: {error}")
 
 
 def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
@@ -110,7 +145,7 @@ def _is_context(hint: Any) -> bool:
     return hint is JobContext or JobContext in get_args(hint)
 
 
-def _field(parameter: inspect.Parameter, hint: Any, name: str) -> tuple[str, Any] | tuple[str, Any, Any]:
+def _field(parameter: inspect.Parameter, hint: Any, name: str) -> Field:
     hint = Any if hint is object else hint
     try:
         kind = msgspec.inspect.type_info(hint)
@@ -126,6 +161,11 @@ def _field(parameter: inspect.Parameter, hint: Any, name: str) -> tuple[str, Any
     if hint is Any:
         return parameter.name, hint, UNSET
     return parameter.name, (hint | None | UnsetType) if parameter.default is None else (hint | UnsetType), UNSET
+
+
+def _decoder(name: str, fields: list[Field]) -> msgspec.json.Decoder[Any]:
+    shape = msgspec.defstruct(_identifier(name), fields, kw_only=True, forbid_unknown_fields=True)
+    return msgspec.json.Decoder(shape)
 
 
 def _explain(message: str) -> str:

@@ -23,10 +23,12 @@ from foliot.sdk.submitter import Submitter
 from foliot.sdk.transport import Transport
 from foliot.wire import FilterBody, JobInfo, LogInfo, LogLevel, UpdateBody
 
-Executions = list[wire.Execution]  # by name, because `list` is a method below
+Answers = list[wire.Submitted]  # by name, because `list` is a method below
+Executions = list[wire.Execution]
 Lines = list[LogInfo]
 Workers = list[wire.WorkerInfo]
 Nodes = list[wire.NodeView]
+Limits = list[wire.LimitInfo]
 
 FIRST_LOOK_SECONDS = 0.02
 LONGEST_LOOK_SECONDS = 1.0
@@ -50,11 +52,21 @@ class AsyncClient(ScheduleCalls):
 
     async def submit(self, body: wire.SubmitBody) -> str:
         """Hands in one job and gives its id. Submits under way at the same time share a request, in order."""
-        return await self._submitter.submit(wire.encode(body))
+        return (await self.hand_in(body)).job_id
 
     async def submit_many(self, bodies: Iterable[wire.SubmitBody]) -> list[str]:
         """Hands in many, up to 10,000 a request; each request is kept whole or not at all. Ids in the order given."""
-        return await self._submitter.submit_many(wire.encode(body) for body in bodies)
+        return [answer.job_id for answer in await self.hand_in_many(bodies)]
+
+    async def hand_in(self, body: wire.SubmitBody) -> wire.Submitted:
+        """As `submit`; tells also whether it is an earlier job that waits under the same `unique_key`."""
+        return await self._submitter.submit(wire.encode(body))
+
+    async def hand_in_many(self, bodies: Iterable[wire.SubmitBody], *, whole: bool = False) -> Answers:
+        """As `submit_many`, telling also which are earlier jobs. `whole` are sent in one request, kept whole or not at
+        all, in which they may depend on each other by their `job_id`; ValueError where they do not fit into one."""
+        encoded = (wire.encode(body) for body in bodies)
+        return await (self._submitter.submit_whole(list(encoded)) if whole else self._submitter.submit_many(encoded))
 
     async def get(self, job_id: str) -> JobInfo:
         return await self._ask(JobInfo, "GET", _job(job_id))
@@ -90,18 +102,21 @@ class AsyncClient(ScheduleCalls):
         return await self._ask(wire.Changed, "POST", _job(job_id, "run"), if_match=if_match)
 
     async def retry(
-        self, job_id: str, *, payload: Raw | UnsetType = UNSET, if_match: int | None = None
+        self, job_id: str, *, payload: object = UNSET, dependents: bool = False, if_match: int | None = None
     ) -> wire.Changed:
-        """Runs a failed or cancelled job again, its tries anew. Not repeated after a lost answer."""
-        body = wire.RetryJobBody(payload=payload)
+        """Runs a failed or cancelled job again, its tries anew, with another payload where one is given, and with
+        `dependents` also those jobs that were cancelled because of it. Not repeated after a lost answer."""
+        body = wire.RetryJobBody(payload=_raw(payload), dependents=dependents)
         return await self._ask(wire.Changed, "POST", _job(job_id, "retry"), body, if_match=if_match, again=False)
 
     async def change_many(
         self, action: Literal["cancel", "pause", "resume", "retry"], which: FilterBody, *, dry_run: bool = False
     ) -> wire.ManyChanged:
         """The same to every job that `which` names; `dry_run` only counts."""
+        if action == "retry":
+            return await self.retry_many(which, dry_run=dry_run)
         body = wire.ManyBody(filter=which, dry_run=dry_run)
-        return await self._ask(wire.ManyChanged, "POST", f"/jobs/{action}", body, again=dry_run or action != "retry")
+        return await self._ask(wire.ManyChanged, "POST", f"/jobs/{action}", body)
 
     async def cancel_many(self, which: FilterBody, *, dry_run: bool = False) -> wire.ManyChanged:
         return await self.change_many("cancel", which, dry_run=dry_run)
@@ -112,8 +127,21 @@ class AsyncClient(ScheduleCalls):
     async def resume_many(self, which: FilterBody, *, dry_run: bool = False) -> wire.ManyChanged:
         return await self.change_many("resume", which, dry_run=dry_run)
 
-    async def retry_many(self, which: FilterBody, *, dry_run: bool = False) -> wire.ManyChanged:
-        return await self.change_many("retry", which, dry_run=dry_run)
+    async def retry_many(
+        self, which: FilterBody, *, payload: object = UNSET, dry_run: bool = False
+    ) -> wire.ManyChanged:
+        """Runs all failed and cancelled jobs that `which` names again, all with another payload where one is given. Not
+        repeated after a lost answer."""
+        body = wire.RetryManyBody(filter=which, payload=_raw(payload), dry_run=dry_run)
+        return await self._ask(wire.ManyChanged, "POST", "/jobs/retry", body, again=dry_run)
+
+    async def graph(self, job_id: str) -> wire.GraphInfo:
+        """The job with all that it depends on and all that depends on it."""
+        return await self._ask(wire.GraphInfo, "GET", _job(job_id, "graph"))
+
+    async def why(self, job_id: str) -> wire.WhyInfo:
+        """Every reason that holds the job back now, and its start where that can be told; or how it ended."""
+        return await self._ask(wire.WhyInfo, "GET", _job(job_id, "why"))
 
     async def executions(self, job_id: str) -> Executions:
         """Each attempt, oldest first."""
@@ -155,6 +183,29 @@ class AsyncClient(ScheduleCalls):
             raise ended_otherwise(info)
         return await self.result(job_id)
 
+    # Concurrency keys
+
+    async def limits(self, *, limit: int = 50) -> Limits:
+        """Concurrency keys by name, up to `limit` (at most 1000), each with who holds a token and who waits for one.
+        `all_limits` goes through all of them."""
+        return (await self.limit_page(limit=limit))[0]
+
+    async def limit_page(self, *, limit: int = 50, cursor: str | None = None) -> tuple[Limits, str | None]:
+        """One page of concurrency keys, by name, and the cursor of the next one."""
+        return await self._page(wire.LimitInfo, "/limits", limit=limit, cursor=cursor)
+
+    def all_limits(self, *, limit: int | None = None, page_size: int = 200) -> AsyncIterator[wire.LimitInfo]:
+        """The concurrency keys by name, page by page as they are wanted; at most `limit`."""
+        return self._pages(wire.LimitInfo, "/limits", limit=limit, page_size=page_size)
+
+    async def limit(self, key: str) -> wire.LimitInfo:
+        """One concurrency key; NotFound where no job has named it and nobody has set it."""
+        return await self._ask(wire.LimitInfo, "GET", _limit(key))
+
+    async def set_limit(self, key: str, limit: int) -> wire.LimitInfo:
+        """From now on so many jobs of the key at once. Where that is fewer than run, nobody is thrown out."""
+        return await self._ask(wire.LimitInfo, "PUT", _limit(key), wire.LimitBody(limit=limit))
+
     # Workers, nodes, figures
 
     async def workers(self) -> Workers:
@@ -178,6 +229,14 @@ class AsyncClient(ScheduleCalls):
 
 def _job(job_id: str, *more: str) -> str:
     return "/".join(("/jobs", quote(job_id, safe=":@"), *more))
+
+
+def _limit(key: str) -> str:
+    return f"/limits/{quote(key, safe='')}"
+
+
+def _raw(payload: object) -> Raw | UnsetType:
+    return payload if isinstance(payload, Raw | UnsetType) else Raw(wire.encode(payload))
 
 
 def _query(which: FilterBody | None) -> list[tuple[str, str]]:

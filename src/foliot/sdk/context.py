@@ -1,10 +1,13 @@
 """What a handler is told about the attempt it runs, and what it can tell."""
 
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
 from foliot.wire import LogLevel
+
+PLAIN_RESOURCES: Mapping[str, float] = {"slot": 1}
 
 
 class Attendant(Protocol):
@@ -48,7 +51,8 @@ def _format(message: object, arguments: tuple[object, ...]) -> str:
 
 
 class JobContext:
-    """One attempt of a job. `idempotency_key` is the same over all attempts, for side effects that must happen once."""
+    """One attempt of a job. `idempotency_key` is the same over all attempts, for side effects that must happen once.
+    `resources` is what it holds of its worker while it runs, `timeout` how many seconds it may take."""
 
     __slots__ = (
         "_attendant",
@@ -56,7 +60,9 @@ class JobContext:
         "idempotency_key",
         "job_id",
         "job_type",
+        "resources",
         "schedule_time",
+        "timeout",
         "upstream",
     )
 
@@ -69,6 +75,8 @@ class JobContext:
         idempotency_key: str,
         schedule_time: datetime,
         upstream: Mapping[str, Any],
+        resources: Mapping[str, float] = PLAIN_RESOURCES,
+        timeout: float = math.inf,
         attendant: Attendant,
     ) -> None:
         self.job_id = job_id
@@ -77,6 +85,8 @@ class JobContext:
         self.idempotency_key = idempotency_key
         self.schedule_time = schedule_time
         self.upstream = upstream
+        self.resources = resources
+        self.timeout = timeout
         self._attendant = attendant
 
     @property

@@ -1,6 +1,6 @@
 """A schedule that is declared in code, with `@app.schedule`: made of what is written there, checked at once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
@@ -9,7 +9,7 @@ import msgspec
 from foliot.domain.duration import parse_duration
 from foliot.domain.errors import BadInput
 from foliot.sdk.job_function import JobFunction
-from foliot.sdk.options import DurationLike, RetryLike
+from foliot.sdk.options import ConcurrencyLike, DurationLike, ResourcesLike, RetryLike
 from foliot.wire import (
     CalendarBody,
     CatchUpWord,
@@ -53,6 +53,10 @@ class ScheduleFields(TypedDict, total=False):
     timeout: DurationLike | None
     retry: RetryLike | None
     owner: str | None
+    resources: ResourcesLike | None
+    requires: Mapping[str, str] | None
+    concurrency: ConcurrencyLike | Callable[..., ConcurrencyLike | None] | None
+    unique_key: str | Callable[..., str | None] | None
 
 
 FIELD_NAMES = frozenset(ScheduleFields.__annotations__)

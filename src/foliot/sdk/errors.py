@@ -5,7 +5,7 @@ from datetime import timedelta
 
 
 class HandlerEnd(Exception):
-    """Base of the three. `code` becomes the job's `reason`; `exit_code` is kept with the attempt."""
+    """Base of all. `code` becomes the job's `reason`; `exit_code` is kept with the attempt."""
 
     def __init__(self, message: str = "", *, code: str | None = None, exit_code: int | None = None) -> None:
         super().__init__(message)
@@ -41,3 +41,13 @@ class Fatal(HandlerEnd):
 
 class Released(HandlerEnd):
     """The handler did not do the work and gives the job back: another worker gets it, and no try is used up."""
+
+
+class Judged(HandlerEnd):
+    """An exception of a job function, and what its rules made of it: never raised by handlers themselves."""
+
+    def __init__(self, error: Exception, *, fatal: bool = False, after: float | None = None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.fatal = fatal
+        self.after = after

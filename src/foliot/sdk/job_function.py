@@ -6,18 +6,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack
 
-from msgspec import Raw
-
 from foliot.sdk.arguments import Arguments, BadArguments
 from foliot.sdk.async_client import AsyncClient
 from foliot.sdk.context import JobContext
-from foliot.sdk.errors import Fatal
+from foliot.sdk.errors import Fatal, Judged
 from foliot.sdk.facade import Facade
 from foliot.sdk.handler import Handler, Isolation
 from foliot.sdk.job import AsyncJob, Job
 from foliot.sdk.loop_thread import LoopThread
-from foliot.sdk.options import OPTION_NAMES, Options, check_options, submit_body
-from foliot.wire import TemplateBody
+from foliot.sdk.options import OPTION_NAMES, Options, check_options, derive, submit_body
+from foliot.sdk.retry_rules import RetryRules
+from foliot.wire import SubmitBody, Submitted, TemplateBody
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,32 +37,52 @@ class AsyncCall(Generic[R]):
         self._options = options
         self._beside = beside
 
+    @property
+    def client(self) -> AsyncClient:
+        return self._client
+
+    @property
+    def result(self) -> Any:
+        """The type that the function is annotated to return."""
+        return self._arguments.result
+
     async def submit(self, *args: Any, **kwargs: Any) -> AsyncJob[R]:
-        """Hands in one job and returns once it is stored. TypeError, naming the argument, where they do not fit."""
-        options = dict(self._options)
-        if self._beside and not self._beside.isdisjoint(kwargs):
-            options |= {name: kwargs.pop(name) for name in self._beside & kwargs.keys()}
-        body = submit_body(self._name, self._arguments.payload(args, kwargs), options)
-        return AsyncJob(self._client, await self._client.submit(body), self._arguments.result)
+        """Hands in one job and returns once it is stored. TypeError, naming the argument, where they do not fit. A job
+        among the arguments stands for its result, and must have completed first."""
+        return self._handed_in(await self._client.hand_in(self.body(*args, **kwargs)))
 
     async def submit_many(self, items: Items) -> list[AsyncJob[R]]:
         """Hands in many: each item a dict of arguments by name, or a tuple or list of them in order. All are checked
         before the first is sent; then up to 10,000 a request, each kept whole or not at all."""
         if "job_id" in self._options:
             raise TypeError("many jobs can not share one job_id; leave it out, or submit them one by one")
-        bodies = [submit_body(self._name, self._payload(item), self._options) for item in items]
-        ids = await self._client.submit_many(bodies)
-        return [AsyncJob(self._client, job_id, self._arguments.result) for job_id in ids]
+        bodies = [self._body(*self._arguments_of(item), self._options) for item in items]
+        return [self._handed_in(answer) for answer in await self._client.hand_in_many(bodies)]
+
+    def body(self, *args: Any, **kwargs: Any) -> SubmitBody:
+        """The job that `submit` hands in."""
+        options = dict(self._options)
+        if self._beside and not self._beside.isdisjoint(kwargs):
+            options |= {name: kwargs.pop(name) for name in self._beside & kwargs.keys()}
+        return self._body(args, kwargs, options)
 
     def with_options(self, options: Options) -> "AsyncCall[R]":
         """The same with these options, none of them beside the arguments."""
         return AsyncCall(self._client, self._name, self._arguments, options, frozenset())
 
-    def _payload(self, item: Any) -> Raw:
+    def _body(self, args: Sequence[Any], kwargs: Mapping[str, Any], options: Mapping[str, Any]) -> SubmitBody:
+        payload, results_of = self._arguments.payload_with_results(args, kwargs)
+        derived = derive(options, lambda: self._arguments.values(args, kwargs))
+        return submit_body(self._name, payload, derived, results_of)
+
+    def _handed_in(self, answer: Submitted) -> AsyncJob[R]:
+        return AsyncJob(self._client, answer.job_id, self.result, duplicate=answer.duplicate)
+
+    def _arguments_of(self, item: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
         if isinstance(item, Mapping):
-            return self._arguments.payload((), item)
+            return (), item
         if isinstance(item, tuple | list):
-            return self._arguments.payload(item, {})
+            return item, {}
         raise TypeError(f"{self._name}: each item is a dict or a tuple of arguments, not {item!r}")
 
 
@@ -93,17 +112,19 @@ class JobFunction(Call[R], Generic[P, R]):
         client: AsyncClient,
         thread: LoopThread,
         options: Options,
+        rules: RetryRules | None = None,
     ) -> None:
         is_async = inspect.iscoroutinefunction(function)
         if is_async and isolation not in (None, "async"):
             raise TypeError(f"{name} is a coroutine function: it runs on the worker's event loop, not in a {isolation}")
         if not is_async and isolation == "async":
             raise TypeError(f"{name} is a plain function and would hold up the event loop; use a thread or a process")
-        check_options(name, options)
         self.name = name
         self._function = function
         self._arguments = Arguments(function, name)
         self._options = options
+        self._rules = rules
+        check_options(name, options, self._arguments.names)
         beside = OPTION_NAMES - self._arguments.names
         super().__init__(AsyncCall(client, name, self._arguments, options, beside), thread)
         self.handler = Handler(
@@ -121,7 +142,7 @@ class JobFunction(Call[R], Generic[P, R]):
     def options(self, **options: Unpack[Options]) -> Call[R]:
         """The same job with other options. Its `submit` takes only the function's arguments: no name can clash."""
         merged: Options = {**self._options, **options}
-        check_options(self.name, merged)
+        check_options(self.name, merged, self._arguments.names)
         return Call(self.aio.with_options(merged), self.thread)
 
     def template(self, args: Sequence[Any], kwargs: Mapping[str, Any], options: Mapping[str, Any]) -> TemplateBody:
@@ -131,16 +152,30 @@ class JobFunction(Call[R], Generic[P, R]):
             raise TypeError(
                 f"{self.name}: a run's id and times are its schedule's; leave out {', '.join(sorted(wrong))}"
             )
-        body = submit_body(self.name, self._arguments.payload(args, kwargs), merged)
+        derived = derive(merged, lambda: self._arguments.values(args, kwargs))
+        body = submit_body(self.name, self._arguments.payload(args, kwargs), derived)
         return TemplateBody(**{name: getattr(body, name) for name in TemplateBody.__struct_fields__})
 
     def _run(self, payload: bytes, context: JobContext) -> Any:
         args, kwargs = self._read(payload, context)
-        return self._function(*args, **kwargs)
+        try:
+            return self._function(*args, **kwargs)
+        except Exception as error:
+            if judged := self._judged(error, context):
+                raise judged from error
+            raise
 
     async def _run_async(self, payload: bytes, context: JobContext) -> Any:
         args, kwargs = self._read(payload, context)
-        return await self._function(*args, **kwargs)
+        try:
+            return await self._function(*args, **kwargs)
+        except Exception as error:
+            if judged := self._judged(error, context):
+                raise judged from error
+            raise
+
+    def _judged(self, error: Exception, context: JobContext) -> Judged | None:
+        return None if self._rules is None else self._rules.judge(error, context.attempt)
 
     def _read(self, payload: bytes, context: JobContext) -> tuple[list[Any], dict[str, Any]]:
         try:

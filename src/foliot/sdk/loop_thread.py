@@ -24,7 +24,7 @@ class LoopThread:
 
     def run(self, start: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Carries out a coroutine and waits for it. Refused where an event loop runs already: it would stand still."""
-        if _loop_runs_here():
+        if loop_runs_here():
             raise RuntimeError(
                 "this call waits, and an event loop is running here, which would stand still meanwhile: "
                 "use the same name under .aio and await it, as in: await function.aio.submit(…)"
@@ -88,17 +88,25 @@ class LoopThread:
 
 class Steps(Generic[T]):
     """An asynchronous iterator that is taken step by step from elsewhere. A step that was given up (an interrupt) takes
-    a moment to end over there; the next one, or the close, waits for that."""
+    a moment to end over there; the next one, or the close, waits for that. The close ends it itself: an interrupt may
+    come before the one who waits could."""
 
     def __init__(self, iterator: AsyncIterator[T]) -> None:
         self._iterator = iterator
         self._lock = asyncio.Lock()
+        self._step: asyncio.Task[Any] | None = None
 
     async def next(self) -> T:
         async with self._lock:
-            return await anext(self._iterator)
+            self._step = asyncio.current_task()
+            try:
+                return await anext(self._iterator)
+            finally:
+                self._step = None
 
     async def close(self) -> None:
+        if self._step is not None and not self._step.cancelling():  # once: it may be clearing up
+            self._step.cancel()
         async with self._lock:
             if (close := getattr(self._iterator, "aclose", None)) is not None:
                 await close()
@@ -112,7 +120,7 @@ async def _cancel_all() -> None:
     await asyncio.get_running_loop().shutdown_asyncgens()
 
 
-def _loop_runs_here() -> bool:
+def loop_runs_here() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:

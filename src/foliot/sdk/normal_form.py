@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from foliot.domain.duration import parse_duration, show_duration
+from foliot.domain.needs import SLOT, UNIT, parse_amounts
 from foliot.domain.priority import parse_priority, show_priority
 from foliot.wire import CalendarBody, PlanBody, RetryBody, ScheduleBody, ScheduleInfo, encode, to_micros, to_time
 
@@ -28,6 +29,10 @@ _JOB_DEFAULTS: Form = {
     "retry": {},
     "timeout": 3600,
     "tags": [],
+    "resources": {},
+    "requires": {},
+    "concurrency": None,
+    "unique_key": None,
 }
 
 
@@ -90,6 +95,8 @@ def _normal_job(given: Mapping[str, Any]) -> Form:
     form = {**_JOB_DEFAULTS, **{name: value for name, value in given.items() if value is not None}}
     form["priority"] = show_priority(parse_priority(form["priority"]))
     form["timeout"] = show_duration(parse_duration(form["timeout"], "job.timeout"))
+    amounts = {SLOT: UNIT} | parse_amounts(form["resources"], "job.resources")
+    form["resources"] = {name: amount / UNIT for name, amount in amounts.items()}
     retry = form["retry"] = {**_fields(encode(RetryBody())), **form["retry"]}
     for name in ("initial", "max"):
         retry[name] = show_duration(parse_duration(retry[name], f"job.retry.{name}"))

@@ -1,7 +1,9 @@
 """How a job is to be run: what may be said with `@app.job`, with `options(…)` and beside a submit's arguments."""
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, TypedDict
 
 import msgspec
@@ -9,16 +11,25 @@ from msgspec import Raw
 
 from foliot.domain.duration import parse_duration
 from foliot.domain.errors import BadInput
+from foliot.domain.needs import parse_needs
 from foliot.domain.priority import parse_priority
-from foliot.wire import RetryBody, SubmitBody
+from foliot.sdk.parents import ParentsLike, read_parents, show_parents
+from foliot.wire import ConcurrencyBody, RetryBody, SubmitBody
 
 DurationLike = float | str | timedelta
-RetryLike = RetryBody | Mapping[str, Any] | int
+RetryLike = RetryBody | Mapping[str, Any] | Sequence[DurationLike] | int
+ConcurrencyLike = ConcurrencyBody | Mapping[str, Any] | tuple[str, int]
+ResourcesLike = Mapping[str, float | str]
 
 
 class Options(TypedDict, total=False):
     """`at` (aware) or `delay` says when, `deadline` by when it must have started, `timeout` how long one attempt may
-    take. `retry` is a policy as in the API, or just the number of attempts. None is the default."""
+    take. `retry` is a policy as in the API, just the number of attempts, or a list of the waits between them.
+
+    `resources` are held while it runs, `requires` are labels that its worker must have. Of a `concurrency` key, (key,
+    limit), at most so many run at once; while a job with a `unique_key` waits, a submit gives that one. Both may be a
+    function of the job's arguments, by their names. `depends_on` are jobs or their ids, or pairs of one and "success",
+    "failure" or "any". None is the default."""
 
     at: datetime | None
     delay: DurationLike | None
@@ -30,13 +41,20 @@ class Options(TypedDict, total=False):
     timeout: DurationLike | None
     retry: RetryLike | None
     owner: str | None
+    resources: ResourcesLike | None
+    requires: Mapping[str, str] | None
+    concurrency: ConcurrencyLike | Callable[..., ConcurrencyLike | None] | None
+    unique_key: str | Callable[..., str | None] | None
+    depends_on: ParentsLike | None
 
 
+DERIVED = ("concurrency", "unique_key")  # those that may be a function of the arguments
 OPTION_NAMES = frozenset(Options.__annotations__)
 
 
-def submit_body(job_type: str, payload: Raw, options: Mapping[str, Any]) -> SubmitBody:
-    """The job to hand in; TypeError or ValueError, naming the option, where one can not be meant."""
+def submit_body(job_type: str, payload: Raw, options: Mapping[str, Any], results_of: Iterable[str] = ()) -> SubmitBody:
+    """The job to hand in, which depends on those whose results are among its arguments; TypeError or ValueError, naming
+    the option, where one can not be meant."""
     fields: dict[str, Any] = {"payload": payload}
     for name, value in options.items():
         if name not in OPTION_NAMES:
@@ -45,12 +63,27 @@ def submit_body(job_type: str, payload: Raw, options: Mapping[str, Any]) -> Subm
             fields["schedule_time" if name == "at" else name] = _read(name, value)
     if "schedule_time" in fields and "delay" in fields:
         raise ValueError("at and delay both say when; give one of them")
+    if results_of or "depends_on" in fields:
+        fields["depends_on"] = show_parents(read_parents(options.get("depends_on") or (), results_of))
     return SubmitBody(job_type=job_type, **fields)
 
 
-def check_options(job_type: str, options: Mapping[str, Any]) -> None:
-    """Refuses at once what a node would refuse at every submit."""
-    body = submit_body(job_type, Raw(b"{}"), options)
+def derive(options: Mapping[str, Any], values: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The options of one job, those that are functions replaced by what they give for its arguments."""
+    derived = {name: options[name] for name in DERIVED if callable(options.get(name))}
+    if not derived:
+        return options
+    given = values()
+    return {**options, **{name: function(**_taken(function, given)) for name, function in derived.items()}}
+
+
+def check_options(job_type: str, options: Mapping[str, Any], parameters: Iterable[str]) -> None:
+    """Refuses at once what a node would refuse at every submit. `parameters` are the job function's."""
+    for name in DERIVED:
+        if callable(options.get(name)) and (unknown := _wanted(options[name])[1] - frozenset(parameters)):
+            raise TypeError(f"{job_type}: {name} asks for {', '.join(sorted(unknown))}, which the job does not take")
+    fixed = {name: value for name, value in options.items() if not (name in DERIVED and callable(value))}
+    body = submit_body(job_type, Raw(b"{}"), fixed)
     try:
         msgspec.json.decode(msgspec.json.encode(body), type=SubmitBody)
     except msgspec.ValidationError as error:
@@ -73,6 +106,13 @@ def _read(name: str, value: Any) -> Any:
             _refused(parse_priority, value)
         case "retry":
             return _retry(value)
+        case "resources":
+            _refused(parse_needs, value, None)
+            return dict(value)
+        case "concurrency" | "unique_key" if callable(value):
+            raise TypeError(f"{name} can be a function only where the job's own function is known, for its arguments")
+        case "concurrency":
+            return _concurrency(value)
         case "tags":
             if isinstance(value, str):
                 raise TypeError(f"tags is a list of words, not one string: {value!r}")
@@ -81,11 +121,54 @@ def _read(name: str, value: Any) -> Any:
 
 
 def _retry(value: RetryLike) -> RetryBody:
-    given = {"max_attempts": value} if isinstance(value, int) else value
+    given: Any = value
+    if isinstance(value, int):
+        given = {"max_attempts": value}
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        given = {"max_attempts": len(value) + 1, "delays": value}
+    if isinstance(given, Mapping):
+        given = {name: _seconds(each) for name, each in given.items()}
     try:
-        return msgspec.convert(given, RetryBody)
+        made = msgspec.convert(given, RetryBody)
     except msgspec.ValidationError as error:
         raise ValueError(f"retry: {error}") from None
+    for name, durations in (("initial", [made.initial]), ("max", [made.max]), ("delays", made.delays)):
+        for each in durations:
+            _refused(parse_duration, each, f"retry.{name}")
+    return made
+
+
+def _seconds(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_seconds(each) for each in value]
+    return value.total_seconds() if isinstance(value, timedelta) else value
+
+
+def _concurrency(value: Any) -> ConcurrencyBody:
+    if isinstance(value, tuple):
+        if len(value) != 2:
+            raise ValueError(f"concurrency: {value!r} is not a key and its limit")
+        value = {"key": value[0], "limit": value[1]}
+    try:
+        return msgspec.convert(value, ConcurrencyBody)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"concurrency: {error}") from None
+
+
+@lru_cache(maxsize=256)
+def _wanted(function: Callable[..., Any]) -> tuple[frozenset[str], frozenset[str], bool]:
+    """The arguments that a function can be given by name, those of them that it needs, and whether it takes any."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(each.kind is each.POSITIONAL_ONLY for each in parameters):
+        raise TypeError(f"{function!r} is given the job's arguments by name; it must not take any by place only")
+    named = [each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    needed = frozenset(each.name for each in named if each.default is each.empty)
+    return frozenset(each.name for each in named), needed, any(each.kind is each.VAR_KEYWORD for each in parameters)
+
+
+def _taken(function: Callable[..., Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
+    named, _, takes_any = _wanted(function)
+    return values if takes_any else {name: value for name, value in values.items() if name in named}
 
 
 def _refused(parse: Callable[..., object], *value: Any) -> None:

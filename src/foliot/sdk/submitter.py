@@ -31,23 +31,35 @@ class Submitter:
         self._post = post
         self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = weakref.WeakKeyDictionary()
 
-    async def submit(self, body: bytes) -> str:
+    async def submit(self, body: bytes) -> Submitted:
         loop = asyncio.get_running_loop()
         line = self._lines.get(loop)
         if line is None:
             line = self._lines[loop] = _Line(self._post)
-        answer: asyncio.Future[str] = loop.create_future()
+        answer: asyncio.Future[Submitted] = loop.create_future()
         line.join(body, answer)
         return await answer
 
-    async def submit_many(self, bodies: Iterable[bytes]) -> list[str]:
-        ids: list[str] = []
+    async def submit_many(self, bodies: Iterable[bytes]) -> list[Submitted]:
+        answers: list[Submitted] = []
         for chunk in chunks(bodies, BATCH_LIMIT, len):
-            ids += _MANY.decode(await self._post("/jobs/batch", _batch(chunk))).job_ids
-        return ids
+            answers += await self._post_many(chunk)
+        return answers
+
+    async def submit_whole(self, bodies: Sequence[bytes]) -> list[Submitted]:
+        """In one request; ValueError, and nothing is sent, where they do not fit into one."""
+        if len(bodies) > BATCH_LIMIT:
+            raise ValueError(f"{len(bodies):,} jobs are more than one request can hold; at most {BATCH_LIMIT:,} are")
+        size = sum(map(len, bodies)) + len(bodies)
+        if size > BODY_LIMIT - len(_batch(())):
+            raise ValueError(f"the jobs have {size:,} bytes; one request can hold {BODY_LIMIT:,}")
+        return await self._post_many(bodies) if bodies else []
+
+    async def _post_many(self, bodies: Sequence[bytes]) -> list[Submitted]:
+        return _each(_MANY.decode(await self._post("/jobs/batch", _batch(bodies))))
 
 
-Entry = tuple[bytes, "asyncio.Future[str]"]
+Entry = tuple[bytes, "asyncio.Future[Submitted]"]
 
 
 class _Line:
@@ -58,7 +70,7 @@ class _Line:
         self._waiting: list[Entry] = []
         self._server: asyncio.Task[None] | None = None
 
-    def join(self, body: bytes, answer: "asyncio.Future[str]") -> None:
+    def join(self, body: bytes, answer: "asyncio.Future[Submitted]") -> None:
         self._waiting.append((body, answer))
         if self._server is None or self._server.done():
             self._server = asyncio.create_task(self._serve(), name="foliot submits")
@@ -78,7 +90,7 @@ class _Line:
 
     async def _send(self, entries: Sequence[Entry]) -> None:
         try:
-            ids = await self._submitted([body for body, _ in entries])
+            answers = await self._submitted([body for body, _ in entries])
         except (BadInput, Conflict) as error:
             middle = len(entries) // 2
             if middle == 0:
@@ -89,14 +101,14 @@ class _Line:
         except Exception as error:
             _fail(entries, error)
         else:
-            for (_, answer), job_id in zip(entries, ids, strict=True):
-                if not answer.done():
-                    answer.set_result(job_id)
+            for (_, waiting), answer in zip(entries, answers, strict=True):
+                if not waiting.done():
+                    waiting.set_result(answer)
 
-    async def _submitted(self, bodies: Sequence[bytes]) -> Sequence[str]:
+    async def _submitted(self, bodies: Sequence[bytes]) -> Sequence[Submitted]:
         if len(bodies) == 1:
-            return [_ONE.decode(await self._post("/jobs", bodies[0])).job_id]
-        return _MANY.decode(await self._post("/jobs/batch", _batch(bodies))).job_ids
+            return [_ONE.decode(await self._post("/jobs", bodies[0]))]
+        return _each(_MANY.decode(await self._post("/jobs/batch", _batch(bodies))))
 
 
 def chunks(items: Iterable[T], limit: int, size: Callable[[T], int]) -> Iterator[list[T]]:
@@ -112,6 +124,11 @@ def chunks(items: Iterable[T], limit: int, size: Callable[[T], int]) -> Iterator
         room -= needed
     if chunk:
         yield chunk
+
+
+def _each(answer: BatchSubmitted) -> list[Submitted]:
+    earlier = frozenset(answer.duplicates)
+    return [Submitted(job_id=job_id, duplicate=place in earlier) for place, job_id in enumerate(answer.job_ids)]
 
 
 def _batch(bodies: Sequence[bytes]) -> bytes:

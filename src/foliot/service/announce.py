@@ -3,40 +3,58 @@
 from collections.abc import Sequence
 
 from foliot.domain.changes import Change, Requeue
-from foliot.domain.job import Ready
+from foliot.domain.job import Ready, Waiting
 from foliot.service.wake import Wake
-from foliot.store.base import NewJob, Saved
+from foliot.store.base import NewJob, Released, Saved
 
 
 def announce(wake: Wake, changes: Sequence[Change], saved: Saved) -> None:
     """Hints for those of the changes that took effect."""
-    ready: set[int] = set()
     took = [change for change in changes if change.id in saved.done]
-    for change in took:
-        if isinstance(change, Requeue):
-            row = change.row
-            if isinstance(row, Ready):
-                ready.add(row.lane_id)
-            elif not row.hold and not row.parents:
-                wake.due(row.due, row.id)
-            if row.deadline is not None:
-                wake.deadline(row.deadline)
-    if ready:
-        wake.ready(ready)
+    _announce_rows(wake, [change.row for change in took if isinstance(change, Requeue)])
     if saved.freed:
         wake.freed(saved.freed)
+    if saved.limits:
+        wake.tokens(saved.limits)
+    if saved.parents_ended:
+        wake.release()
     wake.logged([change.id for change in took])
 
 
-def announce_new(wake: Wake, jobs: Sequence[NewJob]) -> None:
+def announce_new(wake: Wake, jobs: Sequence[NewJob], *, parents_ended: bool = False) -> None:
     """Hints for new jobs."""
+    _announce_rows(wake, [job.row for job in jobs])
+    if parents_ended:
+        wake.release()
+
+
+def announce_released(wake: Wake, released: Released) -> None:
+    """Hints for what the ends of parents brought."""
+    if released.lanes:
+        wake.ready(released.lanes)
+    for due in released.due:
+        wake.due(due.time, due.id)
+    if released.limits:
+        wake.tokens(released.limits)
+    if released.freed:
+        wake.freed(released.freed)
+    if released.cancelled:
+        wake.logged(released.cancelled)
+
+
+def _announce_rows(wake: Wake, rows: Sequence[Waiting | Ready]) -> None:
     ready: set[int] = set()
-    for job in jobs:
-        if isinstance(job.row, Ready):
-            ready.add(job.row.lane_id)
-        else:
-            wake.due(job.row.due, job.job.id)
-        if job.row.deadline is not None:
-            wake.deadline(job.row.deadline)
+    limits: set[int] = set()
+    for row in rows:
+        if isinstance(row, Ready):
+            ready.add(row.lane_id)
+        elif row.for_key and row.limit_id is not None:
+            limits.add(row.limit_id)
+        elif not row.hold and not row.parents:
+            wake.due(row.due, row.id)
+        if row.deadline is not None:
+            wake.deadline(row.deadline)
     if ready:
         wake.ready(ready)
+    if limits:
+        wake.tokens(limits)

@@ -10,7 +10,7 @@ from foliot.clock import Clock
 from foliot.domain import events as e
 from foliot.domain.access import Caller
 from foliot.domain.changes import Change, End, Mark, Refusal, Requeue
-from foliot.domain.errors import Conflict, NotFound, Stale
+from foliot.domain.errors import BadInput, Conflict, NotFound, Stale
 from foliot.domain.ids import JobKey
 from foliot.domain.job import DEFAULT_TIMEOUT, Ended, Job, Lane, Lease, Record, State, Waiting
 from foliot.domain.retry import DEFAULT as DEFAULT_RETRY
@@ -18,12 +18,22 @@ from foliot.domain.states import transition
 from foliot.domain.status import status_of
 from foliot.service.announce import announce
 from foliot.service.group import persist
+from foliot.service.job_fields import (
+    amended_lane,
+    parse_due,
+    parse_payload,
+    parse_priority,
+    parse_retry,
+    parse_timeout,
+    set_limits,
+)
+from foliot.service.limits import limits_of
 from foliot.service.query import find_key, parse_filter
-from foliot.service.submit import DEFAULT_QUEUE, parse_due, parse_payload, parse_priority, parse_retry, parse_timeout
+from foliot.service.redrive import cancelled_below, redrive, with_parents
 from foliot.service.view import shown_id
 from foliot.service.wake import Wake
 from foliot.store.base import Store
-from foliot.wire import Changed, ManyBody, ManyChanged, RetryJobBody, UpdateBody, to_micros
+from foliot.wire import Changed, ManyBody, ManyChanged, RetryJobBody, RetryManyBody, UpdateBody, to_micros
 
 Action = Literal["cancel", "pause", "resume", "retry"]
 Decide = Callable[[Record, int], Change | Refusal | None]
@@ -51,8 +61,20 @@ class Control:
         return await self._one(job_id, _run_now, if_match, caller, "started early")
 
     async def retry(self, job_id: str, body: RetryJobBody, *, if_match: int | None, caller: Caller) -> Changed:
+        """Run it again; with `dependents` also those that were cancelled because of it, each waiting for its parents
+        once more."""
         payload = None if body.payload is UNSET else parse_payload(UpdateBody(payload=body.payload))
-        return await self._one(job_id, lambda record, now: _redrive(record, now, payload), if_match, caller, "retried")
+        if body.dependents:
+            return await self._retry_with_dependents(job_id, payload, if_match, caller)
+        for _ in range(ROUNDS):
+            record = await self._load(job_id, if_match, caller)
+            told = await with_parents(self._store, [record])
+            event = redrive(record, await limits_of(self._store, [record]), payload, has_parents=record.job.id in told)
+            decided = transition(record.row, event, self._clock.now(), retry=record.job.retry)
+            change = _allowed(record, decided, "retried")
+            if await self._save([change], [record]):
+                return Changed(status=_status_after(change), job_id=shown_id(record.job))
+        raise _too_busy(job_id)
 
     async def update(self, job_id: str, body: UpdateBody, *, if_match: int | None, caller: Caller) -> Changed:
         for _ in range(ROUNDS):
@@ -60,7 +82,10 @@ class Control:
             lane, lane_id = await self._lane(record.job, body)
             now = self._clock.now()
             job, due = _amended(record, body, lane, lane_id, caller, now)
-            decided = transition(record.row, e.Reschedule(job=job, due=due), now, retry=record.job.retry)
+            event = e.Reschedule(job=job, due=due)
+            _allowed(record, transition(record.row, event, now, retry=record.job.retry), "changed")
+            event = msgspec.structs.replace(event, limit_id=await self._limit_after(record, body))  # not if refused
+            decided = transition(record.row, event, now, retry=record.job.retry)
             if await self._save([_allowed(record, decided, "changed")], [record]):
                 return Changed(status="updated", job_id=shown_id(record.job))
         raise _too_busy(job_id)
@@ -73,10 +98,12 @@ class Control:
         """Change those that have not started, each at the time it has; how many."""
         records = [record for record in (await self._store.load(keys)).values() if not isinstance(record.row, Lease)]
         lanes = {record.job.id: await self._lane(record.job, body) for record in records}
+        limits = {record.job.id: await self._limit_after(record, body) for record in records}
 
         def decide(record: Record, now: int) -> Change | Refusal | None:
             job, due = _amended(record, body, *lanes[record.job.id], caller, now)
-            return transition(record.row, e.Reschedule(job=job, due=due), now, retry=record.job.retry)
+            event = e.Reschedule(job=job, due=due, limit_id=limits[record.job.id])
+            return transition(record.row, event, now, retry=record.job.retry)
 
         return await self._change_all(records, decide)
 
@@ -84,7 +111,9 @@ class Control:
         """All jobs that match, in batches. Jobs that the action does not suit are left as they are and not counted as
         changed."""
         filter = parse_filter(body.filter, caller)
-        decide = _MANY[action]
+        payload = None
+        if isinstance(body, RetryManyBody) and body.payload is not UNSET:
+            payload = parse_payload(UpdateBody(payload=body.payload))
         matched = changed = 0
         before: JobKey | None = None
         while True:
@@ -92,7 +121,9 @@ class Control:
             matched += len(page.records)
             if page.records and not body.dry_run:
                 whole = await self._store.load([record.job.id for record in page.records])  # a list has no payloads
-                changed += await self._change_all(list(whole.values()), decide)
+                records = list(whole.values())
+                decide = _MANY.get(action) or await self._redriver(records, payload)
+                changed += await self._change_all(records, decide)
             if page.next is None:
                 return ManyChanged(matched=matched, changed=changed)
             before = page.next
@@ -127,10 +158,41 @@ class Control:
                 return Changed(status=_status_after(change), job_id=shown_id(record.job))
         raise _too_busy(job_id)
 
+    async def _retry_with_dependents(
+        self, job_id: str, payload: str | None, if_match: int | None, caller: Caller
+    ) -> Changed:
+        for _ in range(ROUNDS):
+            record = await self._load(job_id, if_match, caller)
+            family = await cancelled_below(self._store, record)
+            limits = await limits_of(self._store, family.records)
+            now = self._clock.now()
+            changes: list[Change] = []
+            for member in family.records:
+                event = family.event(member, limits, payload if member is record else None)
+                decided = transition(member.row, event, now, retry=member.job.retry)
+                changes.append(_allowed(member, decided, "retried"))
+            if record.job.id in await self._save(changes, family.records):  # others that moved on are somebody else's
+                return Changed(status=_status_after(changes[0]), job_id=shown_id(record.job))
+        raise _too_busy(job_id)
+
+    async def _redriver(self, records: Sequence[Record], payload: str | None) -> Decide:
+        limits, told = await limits_of(self._store, records), await with_parents(self._store, records)
+
+        def decide(record: Record, now: int) -> Change | Refusal | None:
+            event = redrive(record, limits, payload, has_parents=record.job.id in told)
+            return transition(record.row, event, now, retry=record.job.retry)
+
+        return decide
+
+    async def _limit_after(self, record: Record, body: UpdateBody) -> int | None:
+        """The number of a job's concurrency key after a change."""
+        if body.concurrency is UNSET:
+            return None if isinstance(record.row, Ended) else record.row.limit_id
+        limits = await set_limits(self._store, [body], record.job.lane.namespace)
+        return limits[body.concurrency.key] if body.concurrency else None
+
     async def _lane(self, job: Job, body: UpdateBody) -> tuple[Lane, int]:
-        queue = job.lane.queue if body.queue is UNSET else body.queue or DEFAULT_QUEUE
-        job_type = job.lane.job_type if body.job_type is UNSET else body.job_type
-        lane = Lane(job.lane.namespace, queue, job_type)
+        lane = amended_lane(job, body)
         return lane, (await self._store.lane_ids([lane]))[0]
 
     async def _load(self, job_id: str, if_match: int | None, caller: Caller) -> Record:
@@ -181,20 +243,19 @@ def _resume(record: Record, now: int) -> Change | Refusal | None:
 
 def _run_now(record: Record, now: int) -> Change | Refusal | None:
     job = msgspec.structs.replace(record.job, due=now)
-    return transition(record.row, e.Reschedule(job=job, due=now), now, retry=record.job.retry)
+    limit_id = None if isinstance(record.row, Ended) else record.row.limit_id
+    event = e.Reschedule(job=job, due=now, limit_id=limit_id)
+    return transition(record.row, event, now, retry=record.job.retry)
 
 
-def _redrive(record: Record, now: int, payload: str | None = None) -> Change | Refusal | None:
-    job = record.job if payload is None else msgspec.structs.replace(record.job, payload=payload)
-    return transition(record.row, e.Redrive(job=job, rewrite=payload is not None), now, retry=record.job.retry)
-
-
-_MANY: dict[Action, Decide] = {"cancel": _cancel, "pause": _pause, "resume": _resume, "retry": _redrive}
+_MANY: dict[Action, Decide] = {"cancel": _cancel, "pause": _pause, "resume": _resume}
 
 
 def _amended(record: Record, body: UpdateBody, lane: Lane, lane_id: int, caller: Caller, now: int) -> tuple[Job, int]:
     """The wide row as changed, and when the job is due then."""
     job, row = record.job, record.row
+    if body.unique_key is not UNSET and (body.unique_key or None) != job.unique_key:
+        raise BadInput.at("unique_key", "can not be changed; cancel the job and submit it again with another")
     asked = parse_due(body, now)
     if body.schedule_time is None or body.delay is None:
         asked = now if asked is None else asked
@@ -210,6 +271,7 @@ def _amended(record: Record, body: UpdateBody, lane: Lane, lane_id: int, caller:
         deadline=job.deadline if body.deadline is UNSET else to_micros(body.deadline) if body.deadline else None,
         tags=job.tags if body.tags is UNSET else tuple(body.tags or ()),
         owner=job.owner if body.owner is UNSET else body.owner or caller.name,
+        limit_key=job.limit_key if body.concurrency is UNSET else body.concurrency.key if body.concurrency else None,
     )
     return changed, row.due if asked is None else max(asked, now)
 

@@ -2,6 +2,12 @@
 
 A lane is looked at when a hint says that it may have ready jobs, until a claim finds fewer than it asked for. `look`
 flags every occupied lane; a node calls it each second while workers wait, so that a lost hint costs a second at most.
+
+What a worker is given is bounded by what its calls say is free: it alone knows what it runs, whichever nodes it speaks
+to. It asks for each amount in one call at a time, so the calls that wait here add up; what is given leaves with the
+answer of a call that asked for it, and that call does not ask again. Two nodes never see the same amount, and nothing
+has to be counted in the store. Only a call that broke off may leave more leased than the worker has; it names what it
+holds in its next call, and starts nothing beyond what it offers.
 """
 
 import asyncio
@@ -10,7 +16,8 @@ from collections.abc import Collection, Mapping, Sequence
 from foliot.clock import Clock
 from foliot.domain.ids import IdMaker, WorkerKey
 from foliot.domain.job import Lane
-from foliot.domain.placement import Demand, Order, plan
+from foliot.domain.needs import holds, read_needs
+from foliot.domain.placement import Demand, Order, fits, most, plan
 from foliot.domain.worker import Worker
 from foliot.service.group import persist
 from foliot.service.rates import Rate
@@ -23,12 +30,14 @@ PATIENCE = 2.0
 
 class Waiter:
     """A worker's call that wants jobs. A patient one waits for them; the other is answered by the next look. While a
-    claim is `under_way` for it nothing else answers it: what is claimed must be told."""
+    claim is `under_way` for it nothing else answers it: what is claimed must be told. It is `outdated` once its worker
+    has asked for more in another call: by now there may be more free than its calls here say."""
 
-    def __init__(self, worker: Worker, free: int, *, patient: bool) -> None:
+    def __init__(self, worker: Worker, free: dict[str, int], *, patient: bool) -> None:
         self.worker = worker
         self.free = free
         self.patient = patient
+        self.outdated = False
         self.under_way = False
         self.future: asyncio.Future[list[Claimed]] = asyncio.get_running_loop().create_future()
 
@@ -54,6 +63,7 @@ class Dispatch:
         self._ids = ids
         self._rate = rate
         self._waiters: list[Waiter] = []
+        self._calls: dict[WorkerKey, list[Waiter]] = {}  # the same, by worker
         self._flagged: dict[int, int] = {}  # lane → how often it was flagged
         self._news = 0  # counts flags and waiters, so that none that comes during a look is overlooked
         self._run: asyncio.Task[None] | None = None
@@ -65,12 +75,16 @@ class Dispatch:
         """Whether any worker waits for jobs."""
         return bool(self._waiters)
 
-    async def take(self, worker: Worker, free: int, wait: float) -> list[Claimed]:
-        """Up to `free` jobs for the worker, waiting up to `wait` seconds for the first."""
+    async def take(self, worker: Worker, free: dict[str, int], wait: float) -> list[Claimed]:
+        """Jobs that fit in what is free of the worker, waiting up to `wait` seconds for the first."""
         if self._closed:
             return []
-        waiter = Waiter(worker, min(free, MOST_AT_ONCE), patient=wait > 0)
+        waiter = Waiter(worker, free, patient=wait > 0)
         self._waiters.append(waiter)
+        calls = self._calls.setdefault(worker.id, [])
+        for earlier in calls:
+            earlier.outdated = True
+        calls.append(waiter)
         self._news += 1
         self._kick()
         try:
@@ -81,12 +95,14 @@ class Dispatch:
             return await waiter.future
         finally:
             self._waiters.remove(waiter)
+            calls.remove(waiter)
+            if not calls:
+                del self._calls[worker.id]
 
     def interrupt(self, worker: WorkerKey) -> None:
         """End the waiting calls of a worker: there is something to tell it."""
-        for waiter in self._waiters:
-            if waiter.worker.id == worker:
-                waiter.dismiss()
+        for waiter in self._calls.get(worker, ()):
+            waiter.dismiss()
 
     def close(self) -> None:
         """End all waiting calls, and let nobody wait again: the node is about to stop."""
@@ -148,7 +164,7 @@ class Dispatch:
         return claimed
 
     async def _lanes(self, demands: Sequence[Demand]) -> dict[int, Lane]:
-        """The flagged lanes that somebody waiting serves."""
+        """The flagged lanes of which somebody waiting can take a job."""
         found: dict[int, Lane] = {}
         for lane_id, flags in list(self._flagged.items()):
             lane = self._store.lane(lane_id)
@@ -157,13 +173,26 @@ class Dispatch:
                 lane = self._store.lane(lane_id)
             if lane is None:
                 self._unflag([lane_id], {lane_id: flags})
-            elif any(demand.worker.serves(lane) for demand in demands):
+            elif any(fits(demand, lane) for demand in demands):
                 found[lane_id] = lane
+            else:
+                self._ask_anew(demands, lane)
         return found
+
+    def _ask_anew(self, demands: Sequence[Demand], lane: Lane) -> None:
+        """A job fits nobody as far as is known here. A worker that may have more free by now is answered, so that it
+        says so: its next call asks for all that no other does."""
+        for demand in demands:
+            calls = [call for call in self._calls.get(demand.worker.id, ()) if not call.future.done()]
+            if any(call.outdated for call in calls) and demand.worker.serves(lane):
+                for call in calls:
+                    if call.under_way:  # one that came during this look has not been looked at yet
+                        call.dismiss()
 
     async def _heads(self, demands: Sequence[Demand], lanes: dict[int, Lane]) -> dict[int, Sequence[int]]:
         """The ranks to plan by. A lane alone has nothing to be compared with: its ranks are not read."""
-        wanted = min(sum(demand.free for demand in demands), MOST_AT_ONCE)
+        kinds = {lane.needs for lane in lanes.values()}
+        wanted = min(max(most(demands, read_needs(kind).amounts, MOST_AT_ONCE) for kind in kinds), MOST_AT_ONCE)
         if len(lanes) == 1:
             return {lane_id: range(wanted) for lane_id in lanes}
         found = await self._store.heads(list(lanes), wanted)
@@ -188,22 +217,50 @@ def _exhausted(heads: Mapping[int, Sequence[int]], orders: Sequence[Order], clai
 
 def _demands(waiters: Sequence[Waiter]) -> list[Demand]:
     """What each waiting worker can take, over all its calls; one that waits twice is one worker."""
-    room: dict[WorkerKey, Demand] = {}
+    found: dict[WorkerKey, Demand] = {}
     for waiter in waiters:
-        known = room.get(waiter.worker.id)
-        room[waiter.worker.id] = Demand(waiter.worker, waiter.free + (known.free if known else 0))
-    return list(room.values())
+        known = found.get(waiter.worker.id)
+        free = waiter.free if known is None else _sum(known.free, waiter.free)
+        found[waiter.worker.id] = Demand(waiter.worker, free)
+    return list(found.values())
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in one.keys() | other.keys()}
 
 
 def _hand_out(waiters: Sequence[Waiter], claimed: Sequence[Claimed]) -> None:
     jobs: dict[WorkerKey, list[Claimed]] = {}
     for one in claimed:
         jobs.setdefault(one.lease.worker, []).append(one)
+    calls: dict[WorkerKey, list[Waiter]] = {}
     for waiter in waiters:
-        mine = jobs.get(waiter.worker.id)
-        if mine:
-            waiter.give(mine[: waiter.free])
-            jobs[waiter.worker.id] = mine[waiter.free :]
+        if waiter.worker.id in jobs:
+            calls.setdefault(waiter.worker.id, []).append(waiter)
+    for worker, given in jobs.items():
+        _share(calls[worker], given)
+
+
+def _share(calls: Sequence[Waiter], jobs: Sequence[Claimed]) -> None:
+    """Answer a worker's calls with what was claimed for it: each job to a call that asked for enough of everything. One
+    that only several of them together have room for goes to the first; all are answered then, so that none still asks
+    for what that job holds."""
+    if len(calls) == 1:
+        calls[0].give(list(jobs))
+        return
+    parts: list[list[Claimed]] = [[] for _ in calls]
+    rooms = [dict(call.free) for call in calls]
+    torn = False
+    for job in jobs:
+        amounts = read_needs(job.job.lane.needs).amounts
+        place = next((place for place, room in enumerate(rooms) if holds(room, amounts)), None)
+        torn |= place is None
+        parts[place or 0].append(job)
+        for name, amount in amounts:
+            rooms[place or 0][name] = rooms[place or 0].get(name, 0) - amount
+    for call, part in zip(calls, parts, strict=True):
+        if part or torn:
+            call.give(part)
 
 
 def _let_go(waiters: Sequence[Waiter]) -> None:

@@ -10,13 +10,12 @@ from foliot.domain.access import Caller
 from foliot.domain.duration import Micros
 from foliot.domain.firing import Outcome, fire, settle, to_replace
 from foliot.domain.ids import IdMaker, JobKey, ScheduleKey
-from foliot.domain.job import Lane
 from foliot.domain.schedule import Schedule, Standing, run_name
 from foliot.service.announce import announce_new
 from foliot.service.control import Control
 from foliot.service.group import persist
+from foliot.service.job_fields import lane_of, new_job, parse_job, set_limits
 from foliot.service.rates import Rate
-from foliot.service.submit import DEFAULT_QUEUE, new_job
 from foliot.service.wake import Wake
 from foliot.store.base import NewJob, Step, Store
 from foliot.wire import ScheduleBody, SubmitBody, to_time
@@ -90,15 +89,17 @@ class Firing:
         if outcome.starts:
             definition = decode_definition(schedule.definition)
             template = SubmitBody(**msgspec.structs.asdict(definition.job))
-            lane = Lane(schedule.namespace, template.queue or DEFAULT_QUEUE, template.job_type)
+            lane = lane_of(template, schedule.namespace)
             lane_id = (await self._store.lane_ids([lane]))[0]
+            limits = await set_limits(self._store, [template], schedule.namespace)
             caller = Caller(name=schedule.owner, namespace=schedule.namespace)
             keys = self._ids.take(len(outcome.starts), now)
             for start, key in zip(outcome.starts, keys, strict=True):
                 body = msgspec.structs.replace(
                     template, job_id=run_name(schedule.name, start.due), schedule_time=to_time(start.at)
                 )
-                jobs.append(new_job(body, JobKey(key), lane, lane_id, caller, now, schedule_id=schedule.name))
+                job = parse_job(body, JobKey(key), lane, lane_id, caller, now, schedule_id=schedule.name)
+                jobs.append(new_job(body, job, now, limits=limits))
         return Step(schedule=schedule, runs=outcome.runs, jobs=jobs, not_before=not_before)
 
     async def _fire(

@@ -1,7 +1,9 @@
 """Read: one job, lists, attempts, logs, results. Strict: a read shows every acknowledged write."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
+
+import msgspec
 
 from foliot.clock import Clock
 from foliot.domain.access import Caller
@@ -9,14 +11,28 @@ from foliot.domain.errors import BadInput, NotFound
 from foliot.domain.ids import JOB, LOG, NODE, JobKey, parse, show
 from foliot.domain.job import Ended, Ready, Record
 from foliot.domain.status import STATUSES, WAITING_STATUSES
+from foliot.service.limits import limits_of
 from foliot.service.rates import Rate
 from foliot.service.roster import Roster
-from foliot.service.view import show_attempt, show_job, show_log, shown_id, waiting_reason
+from foliot.service.view import show_attempt, show_job, show_log, show_on, shown_id, waiting_reason
 from foliot.service.wake import Wake
-from foliot.store.base import Filter, Store
-from foliot.wire import LOG_LEVELS, Execution, FilterBody, JobInfo, LogInfo, NodeView, Stats, to_micros, to_time
+from foliot.store.base import Filter, Limit, Store
+from foliot.wire import (
+    LOG_LEVELS,
+    ConcurrencyInfo,
+    DependsOn,
+    Execution,
+    FilterBody,
+    JobInfo,
+    LogInfo,
+    NodeView,
+    Stats,
+    to_micros,
+    to_time,
+)
 
 LOG_PAGE = 1000
+EDGES_SHOWN = 10_000
 KEEP_ALIVE = 15.0
 LOG_POLL = 1.0  # another node may have written
 
@@ -42,7 +58,9 @@ class Query:
         return record
 
     async def job(self, job_id: str, caller: Caller) -> JobInfo:
-        return await self._show(await self.find(job_id, caller))
+        record = await self.find(job_id, caller)
+        info = await self._show(record, await limits_of(self._store, [record]))
+        return msgspec.structs.replace(info, depends_on=await self.parents_of(record))
 
     async def jobs(
         self, filter: FilterBody, *, limit: int, cursor: str | None, caller: Caller
@@ -53,7 +71,8 @@ class Query:
         page = await self._store.list_jobs(
             parse_filter(filter, caller), limit=limit, before=None if before is None else JobKey(before)
         )
-        shown = [await self._show(record, whole=False) for record in page.records]
+        limits = await limits_of(self._store, page.records)
+        shown = [await self._show(record, limits, whole=False) for record in page.records]
         return shown, None if page.next is None else show("", page.next)
 
     async def executions(self, job_id: str, caller: Caller) -> list[Execution]:
@@ -143,9 +162,26 @@ class Query:
             ended_per_second=ended.per_second(),
         )
 
-    async def _show(self, record: Record, *, whole: bool = True) -> JobInfo:
-        offered = not isinstance(record.row, Ready) or await self._roster.offers(record.job.lane)
-        return show_job(record, reason=waiting_reason(record, offered=offered), whole=whole)
+    async def parents_of(self, record: Record) -> list[DependsOn]:
+        """What a job depends on, as it was submitted, as far as those are still there."""
+        edges = [edge for edge in await self._store.edges([record.job.id], EDGES_SHOWN) if edge.child == record.job.id]
+        records = await self._store.load([edge.parent for edge in edges]) if edges else {}
+        return [
+            DependsOn(job_id=shown_id(records[edge.parent].job), on=show_on(edge))
+            for edge in edges
+            if edge.parent in records
+        ]
+
+    async def _show(self, record: Record, limits: Mapping[tuple[str, str], Limit], *, whole: bool = True) -> JobInfo:
+        job = record.job
+        offered = not isinstance(record.row, Ready) or await self._roster.offers(job.lane)
+        limit = limits.get((job.lane.namespace, job.limit_key or ""))
+        return show_job(
+            record,
+            reason=waiting_reason(record, offered=offered),
+            whole=whole,
+            concurrency=None if limit is None else ConcurrencyInfo(key=limit.key, limit=limit.most),
+        )
 
     def _logged(self, keys: Collection[JobKey]) -> None:
         for key in self._watched.keys() & set(keys):

@@ -13,15 +13,14 @@ from foliot.domain.duration import Micros, parse_duration
 from foliot.domain.errors import BadInput, Conflict, NotFound, Stale
 from foliot.domain.firing import Outcome, backfill, pause, resume, trigger
 from foliot.domain.ids import JOB, SCHEDULE, IdMaker, JobKey, ScheduleKey, parse, show
-from foliot.domain.job import Lane
 from foliot.domain.schedule import STANDING_LIMIT, Plan, Schedule, run_name
 from foliot.domain.status import WAITING_STATUSES
 from foliot.domain.timetable.due_times import due_times, next_after, tally
 from foliot.service.control import Control
 from foliot.service.firing import Firing, decode_definition, next_run
+from foliot.service.job_fields import lane_of, parse_job, within
 from foliot.service.preview import timetable_of
 from foliot.service.schedule_view import show_run, show_schedule
-from foliot.service.submit import new_job, within
 from foliot.store.base import Filter, Store
 from foliot.wire import (
     BACKFILL_LIMIT,
@@ -234,7 +233,8 @@ class Schedules:
         if keys:
             fields = dict.fromkeys(TemplateBody.__struct_fields__)
             given = {name: value for name, value in msgspec.structs.asdict(template).items() if value is not UNSET}
-            body = UpdateBody(**{**fields, "payload": Raw(b"{}"), **given})
+            fixed = {"unique_key": UNSET}  # a job keeps the one that it was made with
+            body = UpdateBody(**{**fields, "payload": Raw(b"{}"), **given, **fixed})
             owner = Caller(name=schedule.owner, namespace=schedule.namespace)
             await self._control.amend_all(keys, body, owner)
 
@@ -271,7 +271,8 @@ def _plan(body: ScheduleBody, created: Micros) -> Plan:
 def _check_job(template: TemplateBody, caller: Caller, now: Micros) -> None:
     """Refuse at once what could never become a run."""
     try:
-        new_job(SubmitBody(**msgspec.structs.asdict(template)), JobKey(0), Lane("", "", ""), 0, caller, now)
+        body = SubmitBody(**msgspec.structs.asdict(template))
+        parse_job(body, JobKey(0), lane_of(body, caller.namespace), 0, caller, now)
     except BadInput as error:
         raise within(error, "job") from None
 

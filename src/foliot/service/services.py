@@ -5,8 +5,11 @@ from foliot.domain.duration import Micros
 from foliot.domain.ids import IdMaker
 from foliot.service.control import Control
 from foliot.service.dispatch import Dispatch
+from foliot.service.explain import Explain
 from foliot.service.firing import Firing
 from foliot.service.forecast import Forecasts
+from foliot.service.graphs import Graphs
+from foliot.service.limits import Limits
 from foliot.service.preview import Preview
 from foliot.service.query import Query
 from foliot.service.rates import Rate
@@ -32,12 +35,24 @@ class Services:
         self.firing = Firing(store, clock, ids, wake, self.control, submitted)
         self.schedules = Schedules(store, clock, ids, self.firing, self.control)
         self.preview = Preview(clock)
+        self.graphs = Graphs(store, self.query)
+        self.limits = Limits(store, clock, wake)
+        self.explain = Explain(store, clock, self.query)
         self.forecasts = Forecasts(store, clock)
         self.dispatch = Dispatch(store, clock, ids, wake, started)
         self.reports = Reports(store, clock, ids, wake, ended)
         self.recover = Recover(store, clock, wake, ended)
         self.workers = Workers(
-            store, clock, ids, wake, self.dispatch, self.reports, self.recover, lease=lease, heartbeat=heartbeat
+            store,
+            clock,
+            ids,
+            wake,
+            self.dispatch,
+            self.reports,
+            self.recover,
+            self.graphs,
+            lease=lease,
+            heartbeat=heartbeat,
         )
 
     async def ready(self) -> None:

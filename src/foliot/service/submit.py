@@ -1,197 +1,157 @@
 """Take jobs in: check, number, decide where each begins, keep them in a group commit, then say so."""
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import assert_never
 
-from msgspec import UNSET
-
 from foliot.clock import Clock
-from foliot.domain import priority as priorities
-from foliot.domain import retry as retries
 from foliot.domain.access import Caller
-from foliot.domain.duration import Micros, parse_duration
-from foliot.domain.errors import BadInput, Conflict, TooLarge
-from foliot.domain.ids import JOB, IdMaker, JobKey
-from foliot.domain.job import DEFAULT_TIMEOUT, Job, Lane
-from foliot.domain.retry import Retry
-from foliot.domain.states import submit
+from foliot.domain.errors import BadInput, Conflict
+from foliot.domain.graph import ON_WORDS, On, find_cycle
+from foliot.domain.ids import JOB, IdMaker, JobKey, parse
+from foliot.domain.job import Job, Lane
 from foliot.service.announce import announce_new
 from foliot.service.group import Group
+from foliot.service.job_fields import body_hash, lane_of, new_job, parse_job, set_limits, within
 from foliot.service.rates import Rate
 from foliot.service.wake import Wake
-from foliot.store.base import Accepted, Clash, JobStore, NewJob, Submission
+from foliot.store.base import Accepted, Clash, Orphan, Parent, Store, Submission
 from foliot.wire import (
-    PAYLOAD_LIMIT,
     BatchBody,
     BatchSubmitted,
-    JobFields,
-    RetryBody,
     SubmitBody,
     Submitted,
-    UpdateBody,
-    encode,
-    to_micros,
 )
-
-DEFAULT_QUEUE = "default"
 
 
 class Submit:
-    def __init__(self, store: JobStore, clock: Clock, ids: IdMaker, wake: Wake, rate: Rate, *, width: int = 1) -> None:
+    def __init__(self, store: Store, clock: Clock, ids: IdMaker, wake: Wake, rate: Rate, *, width: int = 1) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
         self._wake = wake
         self._rate = rate
-        self.group: Group[Submission, Accepted | Clash] = Group(
+        self.group: Group[Submission, Accepted | Clash | Orphan] = Group(
             self._keep, size=lambda submission: len(submission.jobs), width=width
         )
 
     async def one(self, body: SubmitBody, raw: bytes, caller: Caller, request_key: str | None = None) -> Submitted:
-        ids = await self._submit([body], raw, caller, request_key, "")
-        return Submitted(job_id=ids[0])
+        answer = await self._submit([body], raw, caller, request_key, "")
+        return Submitted(job_id=answer.ids[0], duplicate=bool(answer.duplicates))
 
     async def batch(
         self, body: BatchBody, raw: bytes, caller: Caller, request_key: str | None = None
     ) -> BatchSubmitted:
-        return BatchSubmitted(job_ids=await self._submit(body.jobs, raw, caller, request_key, "jobs"))
+        answer = await self._submit(body.jobs, raw, caller, request_key, "jobs")
+        return BatchSubmitted(job_ids=answer.ids, duplicates=tuple(answer.duplicates))
 
     async def _submit(
         self, bodies: Sequence[SubmitBody], raw: bytes, caller: Caller, request_key: str | None, where: str
-    ) -> Sequence[str]:
+    ) -> Accepted:
         now = self._clock.now()
-        keys = self._ids.take(len(bodies), now)
-        lanes = await self._lanes(bodies, caller.namespace)
-        jobs: list[NewJob] = []
+        keys = [JobKey(key) for key in self._ids.take(len(bodies), now)]
+        parents = await self._parents(bodies, keys, caller, where)
+        mothers = {parent.id for own in parents.values() for parent in own}
+        lanes = await self._lanes(bodies, caller.namespace, where)
+        jobs: list[Job] = []
         for index, (body, key) in enumerate(zip(bodies, keys, strict=True)):
             try:
-                lane, lane_id = lanes[body.queue or DEFAULT_QUEUE, body.job_type]
-                jobs.append(new_job(body, JobKey(key), lane, lane_id, caller, now))
+                jobs.append(parse_job(body, key, *lanes[index], caller, now))
             except BadInput as error:
                 raise within(error, f"{where}[{index}]" if where else "") from None
+        limits = await set_limits(self._store, bodies, caller.namespace)  # what is refused sets none
+        new = [
+            new_job(body, job, now, limits=limits, parents=parents.get(job.id, ()), has_children=job.id in mothers)
+            for body, job in zip(bodies, jobs, strict=True)
+        ]
         answer = await self.group.add(
             Submission(
                 namespace=caller.namespace,
-                jobs=jobs,
+                jobs=new,
                 request_key=request_key,
-                request_hash=_hash(raw) if request_key else b"",
+                request_hash=body_hash(raw) if request_key else b"",
             )
         )
         match answer:
             case Accepted():
-                return answer.ids
+                return answer
             case Clash(name=None):
                 raise Conflict("this Idempotency-Key was used with another body; use a new key for a new request")
             case Clash():
                 raise Conflict(f"job_id {answer.name!r} is taken by a job with another body; use another job_id")
+            case Orphan():
+                raise Conflict("a job in depends_on has gone from history meanwhile; submit without it")
             case _:
                 assert_never(answer)
 
-    async def _lanes(self, bodies: Sequence[SubmitBody], namespace: str) -> dict[tuple[str, str], tuple[Lane, int]]:
-        wanted = {(body.queue or DEFAULT_QUEUE, body.job_type) for body in bodies}
-        lanes = [Lane(namespace, queue, job_type) for queue, job_type in wanted]
-        numbers = await self._store.lane_ids(lanes)
-        return {(lane.queue, lane.job_type): (lane, number) for lane, number in zip(lanes, numbers, strict=True)}
+    async def _lanes(self, bodies: Sequence[SubmitBody], namespace: str, where: str) -> list[tuple[Lane, int]]:
+        """The lane of each job and its number."""
+        lanes: list[Lane] = []
+        for index, body in enumerate(bodies):
+            try:
+                lanes.append(lane_of(body, namespace))
+            except BadInput as error:
+                raise within(error, f"{where}[{index}]" if where else "") from None
+        wanted = list(dict.fromkeys(lanes))
+        numbers = dict(zip(wanted, await self._store.lane_ids(wanted), strict=True))
+        return [(lane, numbers[lane]) for lane in lanes]
 
-    async def _keep(self, submissions: Sequence[Submission]) -> Sequence[Accepted | Clash]:
+    async def _parents(
+        self, bodies: Sequence[SubmitBody], keys: Sequence[JobKey], caller: Caller, where: str
+    ) -> dict[JobKey, list[Parent]]:
+        """What each job depends on; jobs of the same request go by their `job_id`."""
+        if not any(body.depends_on for body in bodies):
+            return {}
+        own = {body.job_id: key for body, key in zip(bodies, keys, strict=True) if body.job_id}
+        _check_circles(bodies, own, where)
+        wanted = {name for body in bodies for name, _ in _dependencies(body) if name not in own}
+        known = await self._known(wanted, caller)
+        found: dict[JobKey, list[Parent]] = {}
+        for index, (body, key) in enumerate(zip(bodies, keys, strict=True)):
+            parents: dict[JobKey, Parent] = {}
+            for place, (name, on) in enumerate(_dependencies(body)):
+                parent = own.get(name) or known.get(name)
+                field = f"{where}[{index}].depends_on[{place}]" if where else f"depends_on[{place}]"
+                if parent is None:
+                    raise BadInput.at(field, f"there is no job {name!r}; submit it first, or in the same batch")
+                if parents.setdefault(parent, Parent(parent, on)).on is not on:
+                    raise BadInput.at(field, f"job {name!r} is named twice with different `on`; name it once")
+            found[key] = list(parents.values())
+        return found
+
+    async def _known(self, names: Collection[str], caller: Caller) -> dict[str, JobKey]:
+        """The jobs behind ids that are not of this request."""
+        keys = {name: JobKey(key) for name in names if (key := parse(JOB, name)) is not None}
+        others = [name for name in names if name not in keys]
+        if others:
+            keys |= await self._store.find(caller.namespace, others)
+        records = await self._store.load(list(keys.values())) if keys else {}
+        return {
+            name: key
+            for name, key in keys.items()
+            if key in records and records[key].job.lane.namespace == caller.namespace
+        }
+
+    async def _keep(self, submissions: Sequence[Submission]) -> Sequence[Accepted | Clash | Orphan]:
         answers = await self._store.insert_jobs(submissions, self._clock.now())
         for submission, answer in zip(submissions, answers, strict=True):
             if isinstance(answer, Accepted):
                 self._rate.add(len(answer.new))
-                announce_new(self._wake, submission.jobs)  # also after a repeat: the first try may have been cut off
+                # Also after a repeat: the first try may have been cut off.
+                announce_new(self._wake, submission.jobs, parents_ended=answer.parents_ended)
         return answers
 
 
-def new_job(
-    body: SubmitBody,
-    key: JobKey,
-    lane: Lane,
-    lane_id: int,
-    caller: Caller,
-    now: Micros,
-    *,
-    schedule_id: str | None = None,
-) -> NewJob:
-    """The job that a body asks for, and where it begins. Raises `BadInput`."""
-    name = body.job_id or None
-    if name is not None and name.startswith(JOB):
-        raise BadInput.at("job_id", f"the prefix {JOB} is for generated ids; choose another job_id, or leave it out")
-    job = Job(
-        id=key,
-        name=name,
-        lane=lane,
-        lane_id=lane_id,
-        priority=priorities.DEFAULT if body.priority is UNSET else parse_priority(body),
-        due=parse_due(body, now) or now,
-        created=now,
-        payload="{}" if body.payload is UNSET else parse_payload(body),
-        retry=parse_retry(body.retry) if body.retry else retries.DEFAULT,
-        timeout=parse_timeout(body),
-        deadline=to_micros(body.deadline) if body.deadline else None,
-        tags=tuple(body.tags) if body.tags else (),
-        owner=body.owner or caller.name,
-        schedule_id=schedule_id,
-    )
-    return NewJob(job=job, row=submit(job, now), body_hash=_hash(encode(body)) if name else b"")
+def _dependencies(body: SubmitBody) -> list[tuple[str, On]]:
+    return [
+        (each, On.SUCCESS) if isinstance(each, str) else (each.job_id, ON_WORDS[each.on])
+        for each in body.depends_on or ()
+    ]
 
 
-def parse_priority(body: JobFields) -> int:
-    return priorities.parse_priority(body.priority) if isinstance(body.priority, int | str) else priorities.DEFAULT
-
-
-def parse_due(body: UpdateBody, now: Micros) -> Micros | None:
-    """The time asked for, or None where none was given."""
-    if body.schedule_time and body.delay is not UNSET and body.delay is not None:
-        raise BadInput.at("delay", "give schedule_time or delay, not both")
-    if body.schedule_time:
-        return to_micros(body.schedule_time)
-    if body.delay is not UNSET and body.delay is not None:
-        return now + parse_duration(body.delay, "delay")
-    return None
-
-
-def parse_payload(body: JobFields) -> str:
-    raw = bytes(body.payload) if body.payload is not UNSET else b"{}"
-    if len(raw) > PAYLOAD_LIMIT:
-        raise TooLarge.at(
-            "payload", f"{len(raw):,} bytes; at most {PAYLOAD_LIMIT:,}. Keep it elsewhere and send its address"
-        )
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        raise BadInput.at("payload", "not valid UTF-8") from None
-
-
-def parse_timeout(body: JobFields) -> Micros:
-    if body.timeout is UNSET or body.timeout is None:
-        return DEFAULT_TIMEOUT
-    timeout = parse_duration(body.timeout, "timeout")
-    if timeout <= 0:
-        raise BadInput.at("timeout", "must be above zero")
-    return timeout
-
-
-def parse_retry(body: RetryBody) -> Retry:
-    return Retry(
-        max_attempts=body.max_attempts,
-        backoff=body.backoff,
-        initial=parse_duration(body.initial, "retry.initial"),
-        max=parse_duration(body.max, "retry.max"),
-        jitter=body.jitter,
-        delays=tuple(parse_duration(delay, f"retry.delays[{i}]") for i, delay in enumerate(body.delays)),
-        on_lost=body.on_lost,
-        max_lost=body.max_lost,
-    )
-
-
-def within(error: BadInput, where: str) -> BadInput:
-    """The same error, its fields named from the top of the request."""
-    if not where:
-        return error
-    fields = tuple(type(f)(f"{where}.{f.field}", f.message) for f in error.errors)
-    return type(error)(f"{where}.{error.detail}", fields)
-
-
-def _hash(body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=16).digest()
+def _check_circles(bodies: Sequence[SubmitBody], own: Mapping[str, JobKey], where: str) -> None:
+    named = {body.job_id: [name for name, _ in _dependencies(body) if name in own] for body in bodies if body.job_id}
+    circle = find_cycle(named)
+    if circle is not None:
+        places = {body.job_id: index for index, body in enumerate(bodies)}
+        field = f"{where}[{places[circle[0]]}].depends_on" if where else "depends_on"
+        raise BadInput.at(field, f"a circle, so that none of them could start: {' → '.join(circle)}")

@@ -1,16 +1,32 @@
 """How the engine's records look to the outside."""
 
+from collections.abc import Sequence
+from typing import Literal
+
 import msgspec
 
 from foliot.domain.duration import show_duration
+from foliot.domain.graph import Edge, On
 from foliot.domain.ids import JOB, LOG, WORKER, show
 from foliot.domain.job import Attempt, Ended, Job, Lease, Ready, Record, Waiting
+from foliot.domain.needs import read_needs, show_amount
 from foliot.domain.priority import show_priority
 from foliot.domain.retry import Retry
 from foliot.domain.status import status_of
 from foliot.store.base import LogLine
-from foliot.wire import ErrorInfo, Execution, JobInfo, LogInfo, ProgressInfo, RetryInfo, to_time
+from foliot.wire import (
+    ConcurrencyInfo,
+    DependsOn,
+    ErrorInfo,
+    Execution,
+    JobInfo,
+    LogInfo,
+    ProgressInfo,
+    RetryInfo,
+    to_time,
+)
 
+_ON: dict[On, Literal["success", "failure", "any"]] = {On.SUCCESS: "success", On.FAILURE: "failure", On.ANY: "any"}
 _LEVELS = {10: "DEBUG", 20: "INFO", 30: "WARNING", 40: "ERROR"}
 _decode_error = msgspec.json.Decoder(ErrorInfo | str).decode
 _decode_progress = msgspec.json.Decoder(ProgressInfo).decode
@@ -21,11 +37,19 @@ def shown_id(job: Job) -> str:
     return job.name or show(JOB, job.id)
 
 
-def show_job(record: Record, *, reason: str | None = None, whole: bool = True) -> JobInfo:
+def show_job(
+    record: Record,
+    *,
+    reason: str | None = None,
+    whole: bool = True,
+    concurrency: ConcurrencyInfo | None = None,
+    depends_on: Sequence[DependsOn] = (),
+) -> JobInfo:
     """A job as read; `reason` is why it does not run yet. A list item is not `whole`: it has no payload, no error."""
     job, row = record.job, record.row
     last = row.last if isinstance(row, Ended) and row.last else record.last
     lease = row if isinstance(row, Lease) else None
+    needs = read_needs(job.lane.needs)
     started = (lease.started or lease.claimed) if lease else (last.started or last.claimed) if last else None
     info = JobInfo(
         job_id=shown_id(job),
@@ -47,6 +71,11 @@ def show_job(record: Record, *, reason: str | None = None, whole: bool = True) -
         retry=show_retry(job.retry),
         timeout=show_duration(job.timeout),
         deadline=None if job.deadline is None else to_time(job.deadline),
+        resources={name: show_amount(amount) for name, amount in needs.amounts},
+        requires=dict(needs.labels),
+        concurrency=concurrency,
+        unique_key=job.unique_key,
+        depends_on=list(depends_on),
         tags=list(job.tags),
         owner=job.owner,
         schedule_id=job.schedule_id,
@@ -64,11 +93,16 @@ def waiting_reason(record: Record, *, offered: bool) -> str | None:
     match record.row:
         case Waiting(hold=True):
             return "hold"
-        case Waiting(parents=parents):
-            return "dependency" if parents else "time"
+        case Waiting(parents=parents, for_key=for_key):
+            return "dependency" if parents else "limit" if for_key else "time"
         case Ready() if not offered:
             return "no_worker"
     return None
+
+
+def show_on(edge: Edge) -> Literal["success", "failure", "any"]:
+    """Which end of its parent an edge asks for."""
+    return _ON[edge.on]
 
 
 def show_error(error: str | None) -> ErrorInfo | str | None:

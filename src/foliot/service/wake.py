@@ -15,6 +15,8 @@ class Wake:
         self.on_due: list[Callable[[Micros, JobKey | None, bool], None]] = []
         self.on_fire: list[Callable[[Micros, ScheduleKey | None, bool], None]] = []
         self.on_freed: list[Callable[[Collection[ScheduleKey]], None]] = []
+        self.on_tokens: list[Callable[[Collection[int]], None]] = []
+        self.on_release: list[Callable[[], None]] = []
         self.on_stop: list[Callable[[WorkerKey, bool], None]] = []
         self.on_deadline: list[Callable[[Micros], None]] = []
         self.on_log: list[Callable[[Collection[JobKey]], None]] = []
@@ -38,6 +40,16 @@ class Wake:
         """Runs of these schedules have ended, or due times of theirs have come to wait."""
         for listener in self.on_freed:
             listener(keys)
+
+    def tokens(self, limit_ids: Collection[int]) -> None:
+        """These concurrency keys may have a token and somebody who waits for it."""
+        for listener in self.on_tokens:
+            listener(limit_ids)
+
+    def release(self) -> None:
+        """Jobs have ended on which others depend."""
+        for listener in self.on_release:
+            listener()
 
     def stop(self, worker: WorkerKey, *, tell: bool = True) -> None:
         """A worker has something to stop, or was told to drain, or is gone."""

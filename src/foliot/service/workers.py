@@ -5,19 +5,22 @@ it may be missing, so a worker that goes by nine tenths of its lease never outli
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from msgspec import Raw
 
 from foliot.clock import Clock
 from foliot.domain.access import Caller
 from foliot.domain.duration import SECOND, Micros, show_duration
-from foliot.domain.errors import BadInput, Gone, NotFound
+from foliot.domain.errors import Gone, NotFound
 from foliot.domain.ids import JOB, WORKER, IdMaker, JobKey, WorkerKey, parse, show, show_token
 from foliot.domain.job import Lease
+from foliot.domain.needs import PLAIN, SLOT, UNIT, parse_offer, read_needs, show_amounts
 from foliot.domain.worker import Worker
-from foliot.service.dispatch import Dispatch
+from foliot.service.dispatch import MOST_AT_ONCE, Dispatch
+from foliot.service.graphs import Graphs
 from foliot.service.recover import Recover
 from foliot.service.report import Reports, check_reports
 from foliot.service.view import shown_id
@@ -34,6 +37,8 @@ from foliot.wire import (
     WorkerInfo,
     to_time,
 )
+
+PLAIN_RESOURCES = show_amounts(PLAIN.amounts)
 
 
 class Seat:
@@ -58,6 +63,7 @@ class Workers:
         dispatch: Dispatch,
         reports: Reports,
         recover: Recover,
+        graphs: Graphs,
         *,
         lease: Micros,
         heartbeat: Micros,
@@ -69,6 +75,7 @@ class Workers:
         self._dispatch = dispatch
         self._reports = reports
         self._recover = recover
+        self._graphs = graphs
         self._lease = lease
         self._heartbeat = heartbeat
         self._rewrite_after = min(heartbeat // 4, lease // 10)
@@ -83,9 +90,7 @@ class Workers:
             seat.news.set()
 
     async def register(self, body: RegisterBody, caller: Caller) -> Registered:
-        for name, amount in body.resources.items():
-            if amount < 0:
-                raise BadInput.at(f"resources.{name}", "a worker offers zero or more of it")
+        resources = show_amounts(parse_offer(body.resources, "resources").items())
         now = self._clock.now()
         worker = Worker(
             id=WorkerKey(self._ids.one(now)),
@@ -93,7 +98,7 @@ class Workers:
             name=body.name,
             queues=tuple(body.queues),
             job_types=tuple(body.job_types),
-            resources=body.resources,
+            resources=resources,
             labels=body.labels,
             since=now,
             seen=now,
@@ -116,18 +121,22 @@ class Workers:
         if body.logs:
             rejected += await self._reports.log(body.logs)
         again = await self._send_again(seat, body.holds) if body.holds is not None else []
-        free = 0 if seat.worker.draining else int(body.free.get("slot", 0))
+        free = {} if seat.worker.draining else _free(seat.worker, body.free, again)
         told = bool(body.reports or body.logs or again or self._news_for(seat))
         wait = 0.0 if told else min(body.wait, self._heartbeat / SECOND)
         taken, refused = await asyncio.gather(self._take(seat, free, wait), self._hand_in(body))
         if seat.stale:
             seat = await self._beat(key, caller)
         return ExchangeAnswer(
-            jobs=[_assigned(job) for job in await self._recover.in_time([*again, *taken])],
+            jobs=await self._assigned(await self._recover.in_time([*again, *taken])),
             stop=await self._tell_stops(seat),
             rejected=rejected + refused,
             drain=seat.worker.draining,
         )
+
+    async def _assigned(self, claimed: Sequence[Claimed]) -> list[AssignedJob]:
+        upstream = await self._graphs.upstream(claimed)
+        return [_assigned(job, upstream.get(job.lease.id, {})) for job in claimed]
 
     async def leave(self, worker_id: str, caller: Caller) -> None:
         """What it held goes back at once."""
@@ -178,9 +187,9 @@ class Workers:
         for key in [key for key, seat in self._seats.items() if seat.written + self._lease < now]:
             del self._seats[key]
 
-    async def _take(self, seat: Seat, free: int, wait: float) -> list[Claimed]:
+    async def _take(self, seat: Seat, free: dict[str, int], wait: float) -> list[Claimed]:
         patience = 0.0 if seat.stale or self._closed else wait
-        if free > 0:
+        if free:
             return await self._dispatch.take(seat.worker, free, patience)
         if patience > 0:
             seat.news.clear()
@@ -259,7 +268,21 @@ def _key(worker_id: str) -> WorkerKey:
     return WorkerKey(key)
 
 
-def _assigned(claimed: Claimed) -> AssignedJob:
+def _free(worker: Worker, said: Mapping[str, float | str], again: Sequence[Claimed]) -> dict[str, int]:
+    """What a call asks for: what it says is free, less what it is sent again, and of nothing more than was offered."""
+    free = parse_offer(said, "free")
+    for job in again:
+        for name, amount in read_needs(job.job.lane.needs).amounts:
+            free[name] = free.get(name, 0) - amount
+    if SLOT in free:
+        free[SLOT] = min(free[SLOT], MOST_AT_ONCE * UNIT)
+    for name, amount in free.items():
+        offered = worker.offer(name)
+        free[name] = amount if offered is None else min(amount, offered)
+    return {name: amount for name, amount in free.items() if amount > 0}
+
+
+def _assigned(claimed: Claimed, upstream: dict[str, Any]) -> AssignedJob:
     job, lease = claimed.job, claimed.lease
     return AssignedJob(
         job_id=shown_id(job),
@@ -270,4 +293,6 @@ def _assigned(claimed: Claimed) -> AssignedJob:
         timeout=show_duration(job.timeout),
         schedule_time=to_time(job.due),
         idempotency_key=show(JOB, job.id),
+        upstream=upstream,
+        resources=show_amounts(read_needs(job.lane.needs).amounts) if job.lane.needs else PLAIN_RESOURCES,
     )

@@ -15,6 +15,7 @@ from foliot.sdk.async_client import AsyncClient
 from foliot.sdk.deferred import Deferred
 from foliot.sdk.handler import Handler
 from foliot.service import Services
+from foliot.service.announce import announce_released
 from foliot.service.wake import Wake
 from foliot.testing.attempt import Attempt
 from foliot.testing.clock import VirtualClock
@@ -40,8 +41,12 @@ class World:
         self._store = MemoryStore(clock)
         self._wake = Wake()
         self._freed: set[ScheduleKey] = set()
+        self._limits: set[int] = set()  # concurrency keys that may have a token for somebody
+        self._parents_ended = False
         self._news = False  # since the last exchange there is something to take, or to stop
         self._wake.on_freed.append(self._freed.update)
+        self._wake.on_tokens.append(self._limits.update)
+        self._wake.on_release.append(self._note_release)
         self._wake.on_ready.append(lambda _lanes, _tell: self._heard())
         self._wake.on_stop.append(lambda _worker, _tell: self._heard())
         self.services = Services(self._store, clock, IdMaker(node=0), self._wake, lease=LEASE, heartbeat=LEASE)
@@ -97,6 +102,7 @@ class World:
                 self._has_ended
                 or await self._fire()
                 or await self._settle()
+                or await self._carry_on()
                 or await self._admit()
                 or await self._expire()
             ):
@@ -176,12 +182,29 @@ class World:
         await self.services.firing.settle(freed)
         return bool(freed)
 
+    def _note_release(self) -> None:
+        self._parents_ended = True
+
+    async def _carry_on(self) -> bool:
+        """Ends of parents, to their children; tokens of concurrency keys, to those that wait for them."""
+        ended, self._parents_ended = self._parents_ended, False
+        limits = set(self._limits)
+        self._limits.clear()
+        if ended:
+            released = await self._store.release(AT_ONCE, self.clock.now())
+            self._parents_ended = released.more
+            announce_released(self._wake, released)
+        if limits:
+            await self.services.limits.give_tokens(limits)
+        return ended or bool(limits)
+
     async def _admit(self) -> bool:
         waiting = await self._store.peek_due(self.clock.now(), AT_ONCE)
         due = [each.id for each in waiting if each.time <= self.clock.now()]
         if due:
-            moved = await self._store.admit(due)
-            self._wake.ready({lane_id for _, lane_id in moved})
+            admitted = await self._store.admit(due)
+            self._wake.ready({lane_id for _, lane_id in admitted.ready})
+            self._wake.tokens({limit_id for _, limit_id in admitted.for_key})
         elif waiting:
             self._moments.append(waiting[0].time)
         return bool(due)

@@ -3,9 +3,21 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
-from foliot.wire.base import BATCH_LIMIT, Body, Duration, JobId, JobType, Owner, Priority, QueueName, Tag, Time
+from foliot.wire.base import (
+    BATCH_LIMIT,
+    Body,
+    Duration,
+    JobId,
+    JobType,
+    KeyName,
+    Owner,
+    Priority,
+    QueueName,
+    Tag,
+    Time,
+)
 
 
 class RetryBody(Body, frozen=True, kw_only=True):
@@ -21,6 +33,27 @@ class RetryBody(Body, frozen=True, kw_only=True):
     max_lost: Annotated[int, Meta(ge=1, le=1000)] = 3
 
 
+class ConcurrencyBody(Body, frozen=True, kw_only=True):
+    """At most `limit` jobs of a key at once, cluster-wide; the newest limit given applies."""
+
+    key: KeyName
+    limit: Annotated[int, Meta(ge=1, le=1_000_000)]
+
+
+class DependsOn(Body, frozen=True, kw_only=True):
+    """A job that must have ended first, and how."""
+
+    job_id: JobId
+    on: Literal["success", "failure", "any"] = "success"
+
+
+Resources = Annotated[
+    dict[str, float | str],
+    Meta(max_length=16, description='amounts held while it runs, such as {"cpu": 0.5, "memory": "256Mi", "gpu": 1}'),
+]
+Labels = Annotated[dict[str, str], Meta(max_length=16, description='worker labels, such as {"zone": "eu"}')]
+
+
 class JobFields(Body, frozen=True, kw_only=True):
     """What a job is and how it is run, apart from its id and times."""
 
@@ -30,6 +63,10 @@ class JobFields(Body, frozen=True, kw_only=True):
     queue: QueueName | UnsetType | None = UNSET
     retry: RetryBody | UnsetType | None = UNSET
     timeout: Duration | UnsetType | None = UNSET
+    resources: Resources | UnsetType | None = UNSET
+    requires: Labels | UnsetType | None = UNSET
+    concurrency: ConcurrencyBody | UnsetType | None = UNSET
+    unique_key: KeyName | UnsetType | None = UNSET
     tags: Annotated[list[Tag], Meta(max_length=64)] | UnsetType | None = UNSET
     owner: Owner | UnsetType | None = UNSET
 
@@ -47,9 +84,10 @@ class SubmitBody(UpdateBody, frozen=True, kw_only=True):
 
     job_type: JobType
     job_id: JobId | UnsetType | None = UNSET
+    depends_on: Annotated[list[JobId | DependsOn], Meta(max_length=10_000)] | UnsetType | None = UNSET
 
 
-LATER_FIELDS = ("depends_on", "concurrency", "resources", "requires", "fair_key", "unique_key", "notify")
+LATER_FIELDS = ("fair_key", "notify")
 
 
 class BatchBody(Body, frozen=True, kw_only=True):
@@ -59,9 +97,11 @@ class BatchBody(Body, frozen=True, kw_only=True):
 
 
 class RetryJobBody(Body, frozen=True, kw_only=True):
-    """Run an ended job again, optionally with another payload."""
+    """Run an ended job again, optionally with another payload, and with those of its dependents that were cancelled
+    because of it."""
 
     payload: Raw | UnsetType = UNSET
+    dependents: bool = False
 
 
 class FilterBody(Body, frozen=True, kw_only=True):
@@ -86,14 +126,27 @@ class ManyBody(Body, frozen=True, kw_only=True):
     dry_run: bool = False
 
 
-class Submitted(Struct, frozen=True, kw_only=True):
-    status: Literal["submitted"] = "submitted"
+class RetryManyBody(ManyBody, frozen=True, kw_only=True):
+    """Many ended jobs to run again, optionally all with another payload."""
+
+    payload: Raw | UnsetType = UNSET
+
+
+class Submitted(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Taken in; a `duplicate` is an earlier job with the same `unique_key` that still waits."""
+
+    status: Literal["submitted"] = field(default_factory=lambda: "submitted")  # shown though it is the default
     job_id: str
+    duplicate: bool = False
 
 
-class BatchSubmitted(Struct, frozen=True, kw_only=True):
-    status: Literal["submitted"] = "submitted"
+class BatchSubmitted(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Taken in, in the order given; `duplicates` are the places of those that are earlier jobs with the same
+    `unique_key`."""
+
+    status: Literal["submitted"] = field(default_factory=lambda: "submitted")
     job_ids: Sequence[str]
+    duplicates: Sequence[int] = ()
 
 
 class Changed(Struct, frozen=True, kw_only=True):
@@ -135,6 +188,13 @@ class RetryInfo(Struct, frozen=True, kw_only=True):
     max_lost: int
 
 
+class ConcurrencyInfo(Struct, frozen=True, kw_only=True):
+    """A job's concurrency key and the limit that applies to it now."""
+
+    key: str
+    limit: int
+
+
 class JobInfo(Struct, frozen=True, kw_only=True):
     """A job as read. In a list `payload` and `last_error` are left out."""
 
@@ -157,6 +217,11 @@ class JobInfo(Struct, frozen=True, kw_only=True):
     retry: RetryInfo | None = None
     timeout: float = 3600
     deadline: Time | None = None
+    resources: dict[str, float] = field(default_factory=lambda: {"slot": 1.0})
+    requires: dict[str, str] = {}
+    concurrency: ConcurrencyInfo | None = None
+    unique_key: str | None = None
+    depends_on: list[DependsOn] = []
     tags: list[str] = []
     owner: str = ""
     schedule_id: str | None = None
@@ -188,3 +253,62 @@ class LogInfo(Struct, frozen=True, kw_only=True):
     log_time: Time
     log_level: str
     log_message: str
+
+
+class GraphNode(Struct, frozen=True, kw_only=True):
+    job_id: str
+    job_type: str
+    status: str
+
+
+class GraphEdge(Struct, frozen=True, kw_only=True):
+    """`to` starts once `from` has ended as `on` says."""
+
+    parent: str = field(name="from")
+    child: str = field(name="to")
+    on: Literal["success", "failure", "any"]
+
+
+class GraphInfo(Struct, frozen=True, kw_only=True):
+    """A job with all that it depends on and all that depends on it, up and down; `complete` is false where there are
+    more than fit."""
+
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+    complete: bool = True
+
+
+class LimitBody(Body, frozen=True, kw_only=True):
+    """How many jobs of a concurrency key may run at once."""
+
+    limit: Annotated[int, Meta(ge=1, le=1_000_000)]
+
+
+class LimitInfo(Struct, frozen=True, kw_only=True):
+    """A concurrency key: its limit, and how many jobs (which, up to 100) hold a token or wait for one. A job holds one
+    from when only a worker is missing until its attempt has ended."""
+
+    key: str
+    limit: int
+    held: int
+    waiting: int
+    holders: list[str] = []
+    waiters: list[str] = []
+
+
+class ReasonInfo(Struct, frozen=True, kw_only=True):
+    """One thing that holds a job back: a word, a sentence, who is behind it, until when."""
+
+    reason: str
+    detail: str
+    by: list[str] = []
+    until: Time | None = None
+
+
+class WhyInfo(Struct, frozen=True, kw_only=True):
+    """Why a job does not run yet: every reason that holds it back now, and its start where that can be told. For one
+    that runs or has ended, the `summary` tells that."""
+
+    summary: str
+    reasons: list[ReasonInfo]
+    expected_start: Time | None

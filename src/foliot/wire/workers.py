@@ -3,20 +3,21 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from foliot.wire.base import Body, Duration, JobType, QueueName, Time
-from foliot.wire.jobs import ErrorInfo, ProgressInfo
+from foliot.wire.jobs import ErrorInfo, Labels, ProgressInfo, Resources
 
 
 class RegisterBody(Body, frozen=True, kw_only=True):
-    """A worker and what it can do. Without `queues` or `job_types` it takes every one."""
+    """A worker and what it can do. Without `queues` or `job_types` it takes every one. `resources` is all that it has:
+    of a resource that is not named there is none, but for `slot`, of which each call says how many are free."""
 
     name: Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f]*\Z")]
     queues: Annotated[list[QueueName], Meta(max_length=1000)] = []
     job_types: Annotated[list[JobType], Meta(max_length=10_000)] = []
-    resources: dict[str, float] = {}
-    labels: dict[str, str] = {}
+    resources: Resources = {}
+    labels: Labels = {}
 
 
 class Registered(Struct, frozen=True, kw_only=True):
@@ -59,11 +60,12 @@ class LogBody(Body, frozen=True, kw_only=True):
 
 
 class ExchangeBody(Body, frozen=True, kw_only=True, omit_defaults=True):
-    """Hands in what ended, asks for what fits, and is the heartbeat. `free` empty wants nothing."""
+    """Hands in what ended, asks for what fits, and is the heartbeat. `free` empty wants nothing. Where calls overlap
+    each amount is asked for by one of them at a time."""
 
     reports: list[Report] = []
     logs: list[LogBody] = []
-    free: dict[str, float] = {}
+    free: Resources = {}
     wait: Annotated[float, Meta(ge=0, le=300)] = 0
     holds: list[str] | None = None
 
@@ -80,6 +82,7 @@ class AssignedJob(Struct, frozen=True, kw_only=True):
     schedule_time: Time
     idempotency_key: str
     upstream: dict[str, Any] = {}
+    resources: dict[str, float] = field(default_factory=lambda: {"slot": 1.0})  # what it holds while it runs
 
 
 class Stop(Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from foliot.sdk.handler import Handler
 from foliot.wire import AssignedJob, LogLevel, ProgressInfo, Report, to_time
 from foliot.worker.attempt_log import AttemptLog, clean
 from foliot.worker.outcome import Outcome
+from foliot.worker.room import amounts_of
 
 NOTE_LIMIT = 1024
 
@@ -40,11 +41,13 @@ class Attempt:
         "_log",
         "_loop",
         "_stop_event",
+        "amounts",
         "asked_to_stop",
         "ended",
         "ending",
         "execution",
         "handler",
+        "has_room",
         "job",
         "lines_under_way",
         "progress",
@@ -61,6 +64,8 @@ class Attempt:
     ) -> None:
         self.job = job
         self.handler = handler
+        self.amounts = amounts_of(job)
+        self.has_room = False  # whether the amounts are taken from what the worker offers
         self._loop = loop
         self._changed = changed
         self._log: AttemptLog | None = None
@@ -83,6 +88,8 @@ class Attempt:
             idempotency_key=job.idempotency_key,
             schedule_time=job.schedule_time,
             upstream=job.upstream,
+            resources=job.resources,
+            timeout=job.timeout,
             attendant=self,
         )
 

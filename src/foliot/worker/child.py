@@ -109,6 +109,8 @@ class Link:
             idempotency_key=work.idempotency_key,
             schedule_time=work.schedule_time,
             upstream=work.upstream,
+            resources=work.resources,
+            timeout=work.timeout,
             attendant=self,
         )
         try:

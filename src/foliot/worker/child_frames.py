@@ -25,6 +25,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str
     schedule_time: datetime
     upstream: dict[str, Any]
+    resources: dict[str, float]
+    timeout: float
 
 
 class Begun(msgspec.Struct, frozen=True, tag="begun"):

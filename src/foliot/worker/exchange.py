@@ -1,21 +1,24 @@
 """The conversation with the node: which call is made when, and what its answer sets going.
 
-- A *poll* asks for every free slot and waits at the node. While nothing is free it asks for nothing and waits for
+- A *poll* asks for all that is free and waits at the node. While no slot is free it asks for nothing and waits for
   `stop`.
-- A *quick* call does not wait: it hands in what is ready while a poll is open, and asks for the slots that no other
+- A *quick* call does not wait: it hands in what is ready while a poll is open, and asks for what is free and no other
   call asks for. Under load polls are answered at once, and the two are two streams: one fetches while the other's
   jobs run.
 
-Each slot is asked for by one call at a time. A call that failed puts back what it carried, and the next one names
-what this worker `holds`, so that jobs in a lost answer are sent again.
+Each slot, and each part of any other resource, is asked for by one call at a time. A call that failed puts back what
+it carried, and the next one names what this worker `holds`, so that jobs in a lost answer are sent again.
 """
 
 import asyncio
 import logging
 import random
+from collections.abc import Mapping
+from typing import cast
 
 import msgspec
 
+from foliot.domain.needs import SLOT, UNIT, show_amounts
 from foliot.wire import ExchangeAnswer, ExchangeBody
 from foliot.worker.lease import Lease
 from foliot.worker.node import CallRefused, LeaseLost, Node, Unreachable, WorkerRefused
@@ -24,7 +27,6 @@ from foliot.worker.runner import Runner
 
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.1, 5.0
 TIMER_EARLY = 0.001  # uvloop counts in whole milliseconds: a wake before its time would be the last one
-SLOT = "slot"
 
 _log = logging.getLogger("foliot.worker")
 
@@ -52,7 +54,7 @@ class Call(msgspec.Struct, eq=False):
     """One exchange under way."""
 
     batch: Batch
-    free: int
+    free: dict[str, int]
     wait: float
     holds: bool
     task: asyncio.Task[None] | None = None
@@ -61,11 +63,11 @@ class Call(msgspec.Struct, eq=False):
 class Exchange:
     """Runs from a registration to the loss of its lease, or until `finish` was called and all is handed in."""
 
-    def __init__(self, node: Node, outbox: Outbox, runner: Runner, *, concurrency: int) -> None:
+    def __init__(self, node: Node, outbox: Outbox, runner: Runner, *, slots: int) -> None:
         self._node = node
         self._outbox = outbox
         self._runner = runner
-        self._share = (concurrency + 1) // 2
+        self._share = (slots + 1) // 2 * UNIT
         self._lease: Lease | None = None
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
@@ -135,27 +137,29 @@ class Exchange:
         now = self._loop.time()
         if now < self._not_before:
             return
-        asked = 0
+        free = self._runner.free
+        asked = False
         demanding_poll = any_poll = quick = False
         for call in self._calls:
-            asked += call.free
+            if call.free:
+                asked = True
+                free = _less(free, call.free)
             demanding_poll |= bool(call.wait and call.free)
             any_poll |= bool(call.wait)
             quick |= not call.wait
-        free = max(0, self._runner.free - asked)
         if not self._finishing and not demanding_poll:
-            if free:
-                demand = min(free, self._share) if self._full else free
-                free -= demand
+            if free.get(SLOT):
+                demand = free | {SLOT: min(free[SLOT], self._share)} if self._full else free
+                free = _less(free, demand)
                 self._call(lease, self._outbox.take(whole=False), demand, lease.interval)
             elif not any_poll and not asked and now >= self._no_empty_poll_before:
-                self._call(lease, self._outbox.take(whole=False), 0, lease.interval)
+                self._call(lease, self._outbox.take(whole=False), {}, lease.interval)
         if not quick:
             batch = self._outbox.take(whole=True)
-            if batch or (free and self._full) or self._name_holds:
+            if batch or (free.get(SLOT) and self._full) or self._name_holds:
                 self._call(lease, batch, free, 0.0)
 
-    def _call(self, lease: Lease, batch: Batch, free: int, wait: float) -> None:
+    def _call(self, lease: Lease, batch: Batch, free: dict[str, int], wait: float) -> None:
         call = Call(batch=batch, free=free, wait=wait, holds=self._name_holds)
         self._name_holds = False
         self._calls.add(call)
@@ -167,7 +171,7 @@ class Exchange:
         body = ExchangeBody(
             reports=batch.reports(),
             logs=batch.logs(),
-            free={SLOT: call.free} if call.free else {},
+            free=cast(dict[str, float | str], show_amounts(call.free.items())),
             wait=call.wait,
             holds=[*self._runner.attempts, *self._outbox.tokens] if call.holds else None,
         )
@@ -217,8 +221,8 @@ class Exchange:
         if any(other.holds for other in self._calls):
             self._acknowledged_meanwhile.update(ended.report.token for ended in call.batch.ended)
         self._outbox.acknowledge(call.batch)
-        if call.free:
-            self._full = len(answer.jobs) >= call.free
+        if slots := call.free.get(SLOT):
+            self._full = len(answer.jobs) * UNIT >= slots
         self._calls.discard(call)  # before `begin`: its slots are taken by the jobs now
         if answer.jobs:
             if self._acknowledged_meanwhile:
@@ -257,3 +261,9 @@ class Exchange:
     def _fail(self, error: LeaseLost | WorkerRefused) -> None:
         self._failure = self._failure or error
         self._wake.set()
+
+
+def _less(free: Mapping[str, int], asked: Mapping[str, int]) -> dict[str, int]:
+    """What is left when a call has asked for its part. A node may have given more than a call asked for, so that there
+    is less free than the calls ask for together."""
+    return {name: left for name, amount in free.items() if (left := amount - asked.get(name, 0)) > 0}

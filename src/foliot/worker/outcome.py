@@ -5,7 +5,7 @@ import traceback
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from foliot.sdk.errors import Fatal, HandlerEnd, Released, Retry
+from foliot.sdk.errors import Fatal, HandlerEnd, Judged, Released, Retry
 from foliot.wire import RESULT_LIMIT, ErrorInfo, ReportStatus, encode
 from foliot.worker.attempt_log import clean
 
@@ -43,6 +43,9 @@ def of_value(value: object) -> Outcome:
 
 def of_error(error: BaseException) -> Outcome:
     """What became of an attempt whose handler raised `error`."""
+    if isinstance(error, Judged):
+        status: ReportStatus = "fatal_failure" if error.fatal else "retriable_failure"
+        return msgspec.structs.replace(of_error(error.error), status=status, retry_after=error.after)
     if isinstance(error, HandlerEnd):
         return _of_end(error)
     if isinstance(error, SystemExit):

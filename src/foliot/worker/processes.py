@@ -269,6 +269,8 @@ def _work(attempt: Attempt, handler: Handler) -> Work:
         idempotency_key=job.idempotency_key,
         schedule_time=job.schedule_time,
         upstream=job.upstream,
+        resources=job.resources,
+        timeout=job.timeout,
     )
 
 

@@ -16,6 +16,7 @@ from foliot.worker.capture import CURRENT
 from foliot.worker.outbox import Outbox
 from foliot.worker.outcome import Outcome
 from foliot.worker.processes import ProcessPool
+from foliot.worker.room import Room
 from foliot.worker.threads import ThreadPool
 
 _log = logging.getLogger("foliot.worker")
@@ -47,13 +48,15 @@ class TaskExecution:
 
 
 class Runner:
-    """At most `concurrency` attempts at once; what comes beyond that waits here. `stop_grace` is how long an attempt
-    that is asked to end may take."""
+    """What runs at once never holds more than `offer`, thousandths of each resource; what comes beyond that waits here.
+    `stop_grace` is how long an attempt that is asked to end may take."""
 
-    def __init__(self, handlers: Mapping[str, Handler], outbox: Outbox, *, concurrency: int, stop_grace: float) -> None:
+    def __init__(
+        self, handlers: Mapping[str, Handler], outbox: Outbox, *, offer: Mapping[str, int], stop_grace: float
+    ) -> None:
         self._handlers = handlers
         self._outbox = outbox
-        self._concurrency = concurrency
+        self._room = Room(offer)
         self._stop_grace = stop_grace
         self._loop = asyncio.get_running_loop()
         self._generation = _generation
@@ -68,8 +71,9 @@ class Runner:
         self.accepting = True
 
     @property
-    def free(self) -> int:
-        return max(0, self._concurrency - len(self.attempts)) if self.accepting else 0
+    def free(self) -> dict[str, int]:
+        """What nobody here holds or waits for."""
+        return self._room.left(attempt.amounts for attempt in self._waiting) if self.accepting else {}
 
     def begin(self, jobs: Iterable[AssignedJob]) -> None:
         """Run jobs that the node has given. One that is here already was sent again after a lost answer."""
@@ -82,10 +86,13 @@ class Runner:
             self.attempts[token] = attempt
             if not self.accepting:
                 self.finish(attempt, Outcome(status="released"))
-            elif len(self.attempts) - len(self._waiting) > self._concurrency:
+            elif self._room.holds(attempt.amounts):
+                self._start(attempt)
+            elif self._room.could_hold(attempt.amounts):
                 self._waiting.append(attempt)
             else:
-                self._start(attempt)
+                message = f"this worker does not offer what the job holds: {job.resources}"
+                self.finish(attempt, outcome.retriable(message, code="resources"))
 
     def take_no_more(self) -> None:
         """Give back what has not been started, and whatever comes from now on."""
@@ -170,6 +177,8 @@ class Runner:
                 await handler.close()
 
     def _start(self, attempt: Attempt) -> None:
+        self._room.take(attempt.amounts)
+        attempt.has_room = True
         handler = attempt.handler
         if handler is None:
             offered = ", ".join(sorted(self._handlers)) or "none"
@@ -224,10 +233,20 @@ class Runner:
             attempt.timer.cancel()
         self._outbox.forget(attempt)
         self.attempts.pop(attempt.job.token, None)
-        if self._waiting and len(self.attempts) - len(self._waiting) < self._concurrency:
-            self._start(self._waiting.popleft())
+        if attempt.has_room:
+            attempt.has_room = False
+            self._room.give_back(attempt.amounts)
+            if self._waiting:
+                self._start_waiting()
         if not self.attempts:
             self._idle.set()
+
+    def _start_waiting(self) -> None:
+        """Those that fit by now, in the order in which they came; one that does not is stepped over, and has its turn
+        since what it waits for is not asked for."""
+        while (next_one := next((one for one in self._waiting if self._room.holds(one.amounts)), None)) is not None:
+            self._waiting.remove(next_one)
+            self._start(next_one)
 
     def _give_up(self, attempt: Attempt) -> None:
         """It was asked to end and did not."""

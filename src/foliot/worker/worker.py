@@ -5,16 +5,19 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Mapping, Sequence
+from typing import cast
 
+from foliot.domain.needs import show_amounts
 from foliot.sdk.handler import Handler
 from foliot.sdk.transport import Transport
 from foliot.wire import RegisterBody
 from foliot.worker.capture import captured
-from foliot.worker.exchange import SLOT, Backoff, Exchange
+from foliot.worker.exchange import Backoff, Exchange
 from foliot.worker.heartbeat import Heartbeat
 from foliot.worker.lease import Lease
 from foliot.worker.node import CallRefused, LeaseLost, Node, Unreachable, WorkerRefused
 from foliot.worker.outbox import Outbox
+from foliot.worker.room import offer_of
 from foliot.worker.runner import Runner
 
 DRAIN_SECONDS = 30.0
@@ -26,7 +29,9 @@ _log = logging.getLogger("foliot.worker")
 
 class Worker:
     """Runs the jobs of `handlers` for the node at `url`. Without `queues` it takes from every queue; without
-    `job_types` it offers what it has handlers for.
+    `job_types` it offers what it has handlers for. `concurrency` is how many slots it has, `resources` what else there
+    is of anything countable (`{"cpu": 4, "memory": "8Gi"}`): what runs at once never holds more. Raises `BadInput` for
+    an amount that makes no sense.
 
     `start` returns at once; `started` is set with the first registration; `stop` drains; `wait` returns when all is
     over, and raises WorkerRefused where the node will not have it.
@@ -42,6 +47,7 @@ class Worker:
         queues: Sequence[str] = (),
         concurrency: int = 20,
         job_types: Sequence[str] | None = None,
+        resources: Mapping[str, float | str] | None = None,
         labels: Mapping[str, str] | None = None,
         grace: float = DRAIN_SECONDS,
         stop_grace: float = STOP_SECONDS,
@@ -57,12 +63,13 @@ class Worker:
         self._node = Node(url, key, transport)
         self._handlers = handlers
         self._concurrency = concurrency
+        self._offer = offer_of(concurrency, resources or {})
         self._stop_grace = stop_grace
         self._body = RegisterBody(
             name=name or f"{socket.gethostname()}-{os.getpid()}",
             queues=list(queues),
             job_types=sorted(handlers) if job_types is None else list(job_types),
-            resources={SLOT: concurrency},
+            resources=cast(dict[str, float | str], show_amounts(self._offer.items())),
             labels=dict(labels or {}),
         )
         self._hurry = asyncio.Event()
@@ -85,8 +92,8 @@ class Worker:
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
         self._outbox = outbox = Outbox(loop, lambda: self._exchange.wake())
-        self._runner = Runner(self._handlers, outbox, concurrency=self._concurrency, stop_grace=self._stop_grace)
-        self._exchange = Exchange(self._node, outbox, self._runner, concurrency=self._concurrency)
+        self._runner = Runner(self._handlers, outbox, offer=self._offer, stop_grace=self._stop_grace)
+        self._exchange = Exchange(self._node, outbox, self._runner, slots=self._concurrency)
         self._main = asyncio.create_task(self._run())
 
     async def wait(self) -> None:

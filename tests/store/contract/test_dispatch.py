@@ -12,7 +12,7 @@ from foliot.domain.job import Ended, Lease, Ready, Waiting
 from foliot.domain.placement import Order
 from foliot.domain.rank import rank
 from foliot.domain.retry import Retry
-from foliot.store.base import Due
+from foliot.store.base import Admitted, Due
 from tests.store.builders import Scene
 
 
@@ -59,7 +59,7 @@ async def test_due_jobs_are_admitted_as_the_rules_have_it(scene: Scene) -> None:
     key = await waiting_since(scene, priority=8)
     before = await scene.row(key)
     assert isinstance(before, Waiting)
-    assert await scene.store.admit([key]) == [(key, before.lane_id)]
+    assert await scene.store.admit([key]) == Admitted([(key, before.lane_id)], [])
     row = await scene.row(key)
     assert isinstance(row, Ready)
     expected = states.transition(before, events.Due(), row.since, retry=Retry())
@@ -79,15 +79,15 @@ async def test_what_is_not_due_or_not_waiting_is_not_admitted(scene: Scene) -> N
     await scene.submit(blocked, parents=1)
     keys = [future, ready, running, held, blocked.id]
     before = await scene.store.load(keys)
-    assert await scene.store.admit([*keys, JobKey(12345)]) == []
+    assert (await scene.store.admit([*keys, JobKey(12345)])).ready == []
     assert await scene.store.load(keys) == before
-    assert await scene.store.admit([]) == []
+    assert await scene.store.admit([]) == Admitted([], [])
 
 
 async def test_each_job_is_admitted_once_by_many_at_once(scene: Scene) -> None:
     keys = [await waiting_since(scene) for _ in range(40)]
     answers = await asyncio.gather(*(scene.store.admit(keys[start:] + keys[:start]) for start in range(0, 40, 4)))
-    assert sorted(key for answer in answers for key, _ in answer) == keys
+    assert sorted(key for answer in answers for key, _ in answer.ready) == keys
 
 
 async def test_lanes_with_ready_jobs_are_told_and_met(scene: Scene) -> None:

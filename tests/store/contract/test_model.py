@@ -13,7 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, 
 from foliot.domain import events, states
 from foliot.domain.changes import Change, End, Mark, Refusal, Requeue
 from foliot.domain.duration import HOUR, SECOND
-from foliot.domain.ids import JobKey
+from foliot.domain.ids import IdMaker, JobKey
 from foliot.domain.job import Attempt, Ended, Job, Lane, Lease, Ready, Record, Waiting
 from foliot.domain.placement import Order
 from foliot.domain.retry import Retry
@@ -105,6 +105,7 @@ class Lives(RuleBasedStateMachine):
     runner: asyncio.Runner
     store: Store
     runs = 0
+    ids: IdMaker
 
     keys = Bundle("keys")
 
@@ -112,7 +113,7 @@ class Lives(RuleBasedStateMachine):
         super().__init__()
         type(self).runs += 1
         now: int = self.wait(self.store.now())
-        self.scene = Scene(self.store, now - HOUR)
+        self.scene = Scene(self.store, now - HOUR, self.ids)
         self.wait(self.store.prepare_days(self.scene.now))
         self.lane = Lane("default", "default", f"run{self.runs}")
         self.records: dict[JobKey, Record] = {}
@@ -197,7 +198,7 @@ class Lives(RuleBasedStateMachine):
         waiting = [record.row for record in self.records.values() if isinstance(record.row, Waiting)]
         due = {row.id: row for row in waiting if not row.hold and not row.parents}
         moved = self.wait(self.store.admit(list(self.records)))
-        assert {key for key, _ in moved} == set(due)
+        assert {key for key, _ in moved.ready} == set(due)
         for key, record in self.wait(self.store.load(list(due))).items():
             change = states.transition(due[key], events.Due(), record.row.since, retry=record.job.retry)
             assert isinstance(change, Requeue)
@@ -255,7 +256,7 @@ def test_random_lives_go_as_the_rules_have_it(make_store: MakeStore) -> None:
         class LivesHere(Lives):
             pass
 
-        LivesHere.runner, LivesHere.store = runner, store
+        LivesHere.runner, LivesHere.store, LivesHere.ids = runner, store, IdMaker(node=200)
         try:
             run_state_machine_as_test(
                 LivesHere,

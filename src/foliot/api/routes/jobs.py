@@ -12,14 +12,17 @@ from foliot.wire import (
     BatchSubmitted,
     Changed,
     Execution,
+    GraphInfo,
     JobInfo,
     LogInfo,
     ManyBody,
     ManyChanged,
     RetryJobBody,
+    RetryManyBody,
     SubmitBody,
     Submitted,
     UpdateBody,
+    WhyInfo,
 )
 
 _JOB = f"{BASE_PATH}/jobs/{{job_id}}"
@@ -37,7 +40,10 @@ ROUTES: tuple[Route, ...] = (
         headers=("Idempotency-Key",),
         answer=Submitted,
         status=201,
-        also={409: "the job_id or Idempotency-Key was used with another body"},
+        also={
+            200: "a job with the same unique_key waits already: that one",
+            409: "the job_id or Idempotency-Key was used with another body",
+        },
     ),
     Route(
         method="POST",
@@ -183,6 +189,25 @@ ROUTES: tuple[Route, ...] = (
         also={404: "there is none, or not yet"},
     ),
     Route(
+        method="GET",
+        path=f"{_JOB}/why",
+        handler=jobs.read_why,
+        group="Jobs",
+        summary="Tell why a job does not run yet, or how it ended.",
+        detail="Every reason that holds it back now, with names, numbers, and the expected start where it can be told.",
+        permission="read",
+        answer=WhyInfo,
+    ),
+    Route(
+        method="GET",
+        path=f"{_JOB}/graph",
+        handler=jobs.read_graph,
+        group="Jobs",
+        summary="Read what a job depends on and what depends on it, up and down.",
+        permission="read",
+        answer=GraphInfo,
+    ),
+    Route(
         method="POST",
         path=f"{BASE_PATH}/jobs/cancel",
         handler=jobs.cancel_jobs,
@@ -219,7 +244,7 @@ ROUTES: tuple[Route, ...] = (
         group="Many jobs",
         summary="Run all failed and cancelled jobs that match again.",
         permission="control",
-        body=ManyBody,
+        body=RetryManyBody,
         answer=ManyChanged,
     ),
 )

@@ -9,7 +9,7 @@ from foliot.api.auth import Permission
 from foliot.api.call import Handler
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
-Group = Literal["Jobs", "Many jobs", "Schedules", "Workers", "Node"]
+Group = Literal["Jobs", "Many jobs", "Limits", "Schedules", "Workers", "Node"]
 
 HEADERS = {
     "Idempotency-Key": "1 to 255 printable ASCII characters; the same request within 24 h is answered as the first",

@@ -4,13 +4,17 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 import asyncpg
+import msgspec
 
 from foliot.domain.changes import Change, End, Mark, Place, Requeue
 from foliot.domain.duration import Micros
-from foliot.domain.ids import JobKey
-from foliot.domain.job import Ready, Waiting
+from foliot.domain.ids import JobKey, ScheduleKey
+from foliot.domain.job import Ready, Ties, Waiting
+from foliot.domain.rank import Turn
 from foliot.store.base import Saved
 from foliot.store.postgres.connections import Connection, columns
+from foliot.store.postgres.intake import put_unique_keys
+from foliot.store.postgres.parents import Parents, note_releases
 from foliot.store.postgres.part import SQL, Part
 from foliot.store.postgres.rows import attempt_values, changed_job_values, narrow_values
 
@@ -34,40 +38,125 @@ class Changes(Part):
                 case _:
                     assert_never(change)
         if not requeues and not marks and ends.keys() == {Place.LEASES}:
-            return _saved(await self._connections.write(SQL["end_leases"], *_lease_ends(ends[Place.LEASES])))
+            moves = Moves()
+            moves.note_ends(await self._connections.write(SQL["end_leases"], *_lease_ends(ends[Place.LEASES])))
+            return moves.saved()
 
-        async def work(connection: Connection) -> Saved:
-            saved = Saved(set(), set())
+        async def work(connection: Connection) -> Moves:
+            moves = Moves()
             for place in _ORDER:
                 if place in ends:
-                    ended = await _end(connection, place, ends[place])
-                    saved.done.update(ended.done)
-                    saved.freed.update(ended.freed)
+                    await moves.end(connection, place, ends[place])
                 if place in requeues:
-                    saved.done.update(await _requeue(connection, place, requeues[place]))
+                    await moves.requeue(connection, place, requeues[place])
                 if place is Place.LEASES and marks:
-                    saved.done.update(await _mark(connection, marks))
-            return saved
+                    moves.done.update(await _mark(connection, marks))
+            return moves
 
+        if not changes:
+            return Saved(set(), set())
         try:
-            return await self._connections.transact(work) if changes else Saved(set(), set())
+            moves = await self._connections.transact(work)
+        except BaseException:
+            if Place.HISTORY in requeues:  # parents of theirs may have been replaced
+                self._marks.reset()
+            raise
         finally:
             self._marks.lower_to(requeue.row for group in requeues.values() for requeue in group)
+        self._marks.lower(moves.places)
+        return moves.saved()
+
+
+class Moves:
+    """What one transaction did, statement by statement."""
+
+    def __init__(self) -> None:
+        self.done: set[JobKey] = set()
+        self.freed: set[ScheduleKey] = set()
+        self.limits: set[int] = set()
+        self.parents_ended = False
+        self.places: list[tuple[int, Turn]] = []  # of ready rows that were replaced besides
+
+    def saved(self) -> Saved:
+        return Saved(self.done, self.freed, self.limits, self.parents_ended)
+
+    def note_ends(self, rows: Iterable[asyncpg.Record]) -> None:
+        """What an end answers with: jobs, then schedules."""
+        for key, schedule, limit_id, has_children in rows:
+            if schedule is not None:
+                self.freed.add(schedule)
+                continue
+            self.done.add(key)
+            if limit_id is not None:
+                self.limits.add(limit_id)
+            if has_children:
+                self.parents_ended = True
+
+    async def end(self, connection: Connection, place: Place, ends: Sequence[End]) -> None:
+        if place is Place.LEASES:
+            self.note_ends(await connection.fetch(SQL["end_leases"], *_lease_ends(ends)))
+            return
+        values = [(end.id, end.version, end.state, end.reason, end.ended, end.error, end.result) for end in ends]
+        self.note_ends(await connection.fetch(SQL[f"end_{place.value}"], *columns(values, 7)))
+        left = [each for each in values if each[0] not in self.done]
+        if place is Place.READY and left:  # see `requeue`
+            self.note_ends(await connection.fetch(SQL["end_ready"], *columns(left, 7)))
+
+    async def requeue(self, connection: Connection, place: Place, requeues: Sequence[Requeue]) -> None:
+        values = [(requeue.id, requeue.version, requeue.nonce) for requeue in requeues]
+        rows = await connection.fetch(SQL[f"leave_{place.value}"], *columns(values, 3))
+        if place is Place.READY and len(rows) < len(values):
+            # Who notes children on a ready row replaces it, as it was: the new one is seen by a later statement.
+            rows += await connection.fetch(SQL["leave_ready"], *columns(values, 3))
+        left: dict[JobKey, int] = {}
+        for key, limit_id, ties in rows:
+            left[key] = ties
+            if limit_id is not None:
+                self.limits.add(limit_id)
+        moved = [requeue for requeue in requeues if requeue.id in left]
+        self.done.update(left)
+        then = [_with_ties(requeue.row, left[requeue.id]) for requeue in moved]
+        self.limits.update(
+            row.limit_id for row in then if isinstance(row, Waiting) and row.for_key and row.limit_id is not None
+        )
+        for query, arguments, width in (
+            ("enter_waiting", [narrow_values(row) for row in then if isinstance(row, Waiting)], 17),
+            ("enter_ready", [narrow_values(row) for row in then if isinstance(row, Ready)], 14),
+            ("insert_attempts", [attempt_values(r.attempt) for r in moved if r.attempt is not None], 11),
+            ("change_jobs", [changed_job_values(r.job) for r in moved if r.job is not None], 14),
+        ):
+            if arguments:
+                await connection.execute(SQL[query], *columns(arguments, width))
+        changed = [r.job for r in moved if r.job is not None and r.job.unique_key is not None]
+        await put_unique_keys(connection, [(job.lane.namespace, job.unique_key or "", job.id) for job in changed])
+        if place is Place.HISTORY and moved:
+            await connection.execute(SQL["reopen_runs"], sorted(left))
+            await self._reopen(connection, moved)
+
+    async def _reopen(self, connection: Connection, requeues: Sequence[Requeue]) -> None:
+        """Of the edges to jobs that run once more, those from the parents named count again, and no others. Their own
+        children, as far as they were not told of the end, wait for the next one."""
+        children = sorted(r.id for r in requeues if r.reopened or r.row.ties & Ties.PARENTS)
+        if children:
+            await connection.execute(SQL["close_edges"], children)
+        opened = sorted((parent, r.id) for r in requeues for parent in r.reopened)
+        if opened:
+            await connection.execute(SQL["open_edges"], *columns(opened, 2))
+        untold = await connection.fetch(SQL["take_back_releases"], sorted(r.id for r in requeues))
+        parents = Parents()
+        await parents.note(connection, {row[0] for row in untold} | {parent for parent, _ in opened})
+        await note_releases(connection, parents.ended)
+        self.parents_ended |= bool(parents.ended)
+        self.places += parents.places
+
+
+def _with_ties(row: Waiting | Ready, ties: int) -> Waiting | Ready:
+    """With what was noted on the row that it replaces since that was looked at."""
+    return row if row.ties | ties == row.ties else msgspec.structs.replace(row, ties=row.ties | ties)
 
 
 def _key(change: Change) -> int:
     return change.id
-
-
-def _saved(rows: Iterable[asyncpg.Record]) -> Saved:
-    """What an end answers with: jobs, then schedules."""
-    done, freed = set(), set()
-    for key, schedule in rows:
-        if schedule is None:
-            done.add(key)
-        else:
-            freed.add(schedule)
-    return Saved(done, freed)
 
 
 def _lease_ends(ends: Sequence[End]) -> list[list[object]]:
@@ -90,34 +179,6 @@ def _lease_ends(ends: Sequence[End]) -> list[list[object]]:
         ],
         11,
     )
-
-
-async def _end(connection: Connection, place: Place, ends: Sequence[End]) -> Saved:
-    if place is Place.LEASES:
-        return _saved(await connection.fetch(SQL["end_leases"], *_lease_ends(ends)))
-    values = [(end.id, end.version, end.state, end.reason, end.ended, end.error, end.result) for end in ends]
-    return _saved(await connection.fetch(SQL[f"end_{place.value}"], *columns(values, 7)))
-
-
-async def _requeue(connection: Connection, place: Place, requeues: Sequence[Requeue]) -> set[JobKey]:
-    values = [(requeue.id, requeue.version, requeue.nonce) for requeue in requeues]
-    left = {row[0] for row in await connection.fetch(SQL[f"leave_{place.value}"], *columns(values, 3))}
-    moved = [requeue for requeue in requeues if requeue.id in left]
-    waiting = [narrow_values(requeue.row) for requeue in moved if isinstance(requeue.row, Waiting)]
-    ready = [narrow_values(requeue.row) for requeue in moved if isinstance(requeue.row, Ready)]
-    attempts = [attempt_values(requeue.attempt) for requeue in moved if requeue.attempt is not None]
-    jobs = [changed_job_values(requeue.job) for requeue in moved if requeue.job is not None]
-    for query, rows, width in (
-        ("enter_waiting", waiting, 14),
-        ("enter_ready", ready, 12),
-        ("insert_attempts", attempts, 11),
-        ("change_jobs", jobs, 11),
-    ):
-        if rows:
-            await connection.execute(SQL[query], *columns(rows, width))
-    if place is Place.HISTORY and left:
-        await connection.execute(SQL["reopen_runs"], sorted(left))
-    return left
 
 
 async def _mark(connection: Connection, marks: Sequence[Mark]) -> set[JobKey]:

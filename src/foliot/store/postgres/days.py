@@ -11,11 +11,12 @@ from foliot.domain.duration import DAY, Micros
 from foliot.domain.errors import Unavailable
 from foliot.domain.ids import first_of
 from foliot.store.postgres.connections import Connection
+from foliot.store.postgres.intake import REQUEST_KEY_AGE
 from foliot.store.postgres.part import SQL, Part
-from foliot.store.postgres.submissions import REQUEST_KEY_AGE
 
 AHEAD: Final = 3
 MOST_KEPT: Final = 50_000  # rows of a day copied under lock; a day of which more lives stays as it is
+_BY_ID: Final = ("forget_job_keys", "forget_unique_keys", "forget_edges")
 _LOCK_WAIT: Final = "200ms"
 _TRIES: Final = 20
 _PAUSE: Final = 0.1
@@ -43,7 +44,7 @@ class Day:
 class Days(Part):
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self._keys_forgotten = 0  # names of ids below were looked at by an earlier call
+        self._looked_at = dict.fromkeys(_BY_ID, 0)  # what belongs to ids below was looked at by an earlier call
 
     async def prepare_days(self, now: Micros) -> None:
         there = set(await self._days())
@@ -64,17 +65,16 @@ class Days(Part):
         return gone
 
     async def _forget_day(self, day: Day, before: Micros, limit: int) -> int:
-        """A piece of the day's names; when all are looked at, the day itself."""
-        start = max(self._keys_forgotten, day.low)
-        last, gone = (await self._connections.write(SQL["forget_job_keys"], start, day.high, limit, before))[0]
-        if last is not None and last + 1 < day.high:
-            self._keys_forgotten = last + 1
-            if gone:
-                return int(gone)
-            return await self._forget_day(day, before, limit)
-        self._keys_forgotten = 0
+        """A piece of what belongs to the day's jobs by their id; when all of that is looked at, the day itself."""
+        for query in _BY_ID:
+            while (start := max(self._looked_at[query], day.low)) < day.high:
+                last, gone = (await self._connections.write(SQL[query], start, day.high, limit, before))[0]
+                self._looked_at[query] = day.high if last is None else last + 1
+                if gone:
+                    return int(gone)
+        self._looked_at = dict.fromkeys(_BY_ID, 0)
         dropped: int = await self._change_days(SQL["drop_day"], day.suffix, day.low, day.high, before, MOST_KEPT)
-        return int(gone) + max(0, dropped)
+        return max(0, dropped)
 
     async def _days(self) -> list[str]:
         return [row[0] for row in await self._connections.read(SQL["days"])]

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from operator import itemgetter
 
+import msgspec
+
 from foliot.domain.duration import Micros
 from foliot.domain.ids import JobKey, WorkerKey
 from foliot.domain.job import Ended, Lease, Ready, Record, Waiting
 from foliot.domain.placement import Order
 from foliot.domain.rank import Turn
 from foliot.domain.states import TIMEOUT_GRACE
-from foliot.store.base import Claimed, Due, Missed
+from foliot.store.base import Admitted, Claimed, Due, Missed
 from foliot.store.postgres.jobs import Jobs
 from foliot.store.postgres.marks import TOP
 from foliot.store.postgres.part import SQL
@@ -20,14 +22,18 @@ class Dispatch(Jobs):
     async def peek_due(self, until: Micros, limit: int) -> list[Due]:
         return [Due(time, key) for time, key in await self._connections.read(SQL["peek_due"], until, limit)]
 
-    async def admit(self, keys: Sequence[JobKey]) -> list[tuple[JobKey, int]]:
+    async def admit(self, keys: Sequence[JobKey]) -> Admitted:
         try:
             rows = await self._connections.write(SQL["admit"], sorted(set(keys)))
         except BaseException:
             self._marks.reset()
             raise
-        self._marks.lower((lane_id, (rank, key)) for key, lane_id, rank in rows)
-        return [(key, lane_id) for key, lane_id, _ in rows]
+        ready = [(key, lane_id, rank) for key, lane_id, rank, limit_id in rows if limit_id is None]
+        self._marks.lower((lane_id, (rank, key)) for key, lane_id, rank in ready)
+        return Admitted(
+            [(key, lane_id) for key, lane_id, _ in ready],
+            [(key, limit_id) for key, _, _, limit_id in rows if limit_id is not None],
+        )
 
     async def occupied_lanes(self) -> list[int]:
         rows = await self._connections.read(SQL["occupied_lanes"], *self._marks.columns())
@@ -71,9 +77,21 @@ class Dispatch(Jobs):
         claimed = []
         for row in rows:
             values = tuple(row)
-            lane_id, priority, due, attempt, counted, tries_left, lost, version, worker, check_at, rank = values[
-                JOB_WIDTH:
-            ]
+            (
+                lane_id,
+                priority,
+                due,
+                attempt,
+                counted,
+                tries_left,
+                lost,
+                version,
+                limit_id,
+                ties,
+                worker,
+                check_at,
+                rank,
+            ) = values[JOB_WIDTH:]
             reached[lane_id] = (rank, values[0])
             lease = Lease(
                 id=values[0],
@@ -92,6 +110,8 @@ class Dispatch(Jobs):
                 claimed=now,
                 check_at=check_at,
             )
+            if limit_id is not None or ties:  # apart: see `job_of`
+                lease = msgspec.structs.replace(lease, limit_id=limit_id, ties=ties)
             claimed.append(Claimed(lease, job_of(values[:JOB_WIDTH], self._lanes)))
         for lane_id, place in reached.items():
             look.found(lane_id, place)

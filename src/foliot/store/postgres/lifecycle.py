@@ -79,9 +79,11 @@ class Lifecycle(Days):
     async def counts(self, namespace: str) -> Mapping[str, int]:
         """From the newest rows of each table, as a share of about how many there are."""
         counts = {state.name.lower(): 0 for state in State}
-        for place, blocked, state, seen, sample, rows in await self._connections.read(SQL["counts"], SAMPLE, namespace):
+        for place, blocked, for_key, state, seen, sample, rows in await self._connections.read(
+            SQL["counts"], SAMPLE, namespace
+        ):
             whole = seen if sample < SAMPLE else seen * max(rows or 0, sample) // sample
-            counts[_state(place, blocked, state).name.lower()] += int(whole)
+            counts[_state(place, blocked, for_key, state).name.lower()] += int(whole)
         return counts
 
     def _heard(self, message: Message | None) -> None:
@@ -91,10 +93,10 @@ class Lifecycle(Days):
             self._marks.lower(message.places.items(), told=True)
 
 
-def _state(place: str, blocked: bool, state: int | None) -> State:
+def _state(place: str, blocked: bool, for_key: bool, state: int | None) -> State:
     match Place(place):
         case Place.WAITING:
-            return State.BLOCKED if blocked else State.SCHEDULED
+            return State.BLOCKED if blocked else State.QUEUED if for_key else State.SCHEDULED
         case Place.READY:
             return State.QUEUED
         case Place.LEASES:

@@ -15,9 +15,10 @@ _END: Final = (1 << 63) - 1
 
 
 def _waiting_kinds() -> dict[int, str]:
-    """How a waiting row is shown, by what the lists can ask of it: held (4), with parents (2), with attempts (1)."""
+    """How a waiting row is shown, by what the lists can ask of it: for a token (8), held (4), with parents (2), with
+    attempts (1)."""
     kinds = {}
-    for held, parents, attempt in product((0, 1), repeat=3):
+    for for_key, held, parents, attempt in product((0, 1), repeat=4):
         row = Waiting(
             id=JobKey(0),
             lane_id=0,
@@ -32,8 +33,9 @@ def _waiting_kinds() -> dict[int, str]:
             since=0,
             hold=bool(held),
             parents=parents,
+            for_key=bool(for_key),
         )
-        kinds[held * 4 + parents * 2 + attempt] = status_of(row)
+        kinds[for_key * 8 + held * 4 + parents * 2 + attempt] = status_of(row)
     return kinds
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from foliot.domain.job import Lane
 from foliot.store.postgres.connections import Connections, columns
 from foliot.store.postgres.marks import Marks
@@ -21,7 +23,7 @@ class Part:
         missing = {lane for lane in lanes if lane not in self._lane_ids}
         if missing:
             # Sorted, so that two nodes that make the same lanes wait for each other in one order.
-            names = columns(sorted((lane.namespace, lane.queue, lane.job_type) for lane in missing), 3)
+            names = columns(sorted(map(msgspec.structs.astuple, missing)), 4)
             await self._connections.write(SQL["insert_lanes"], *names)
             for row in await self._connections.read(SQL["lanes_by_name"], *names):
                 self._meet(*row)
@@ -37,7 +39,7 @@ class Part:
             for row in await self._connections.read(SQL["lanes_by_id"], sorted(missing)):
                 self._meet(*row)
 
-    def _meet(self, lane_id: int, namespace: str, queue: str, job_type: str) -> None:
-        lane = Lane(namespace, queue, job_type)
+    def _meet(self, lane_id: int, namespace: str, queue: str, job_type: str, needs: str) -> None:
+        lane = Lane(namespace, queue, job_type, needs)
         self._lanes[lane_id] = lane
         self._lane_ids[lane] = lane_id

@@ -15,19 +15,19 @@ from foliot.store.base import NewJob
 
 Values = Sequence[Any]
 
-JOB_WIDTH: Final = 13
-ROW_WIDTH: Final = 28
+JOB_WIDTH: Final = 16
+ROW_WIDTH: Final = 31
 ATTEMPT_WIDTH: Final = 10
 
 JOB_COLUMNS: Final = (
     "id", "lane_id", "priority", "name", "due", "created", "payload", "retry", "timeout", "deadline", "tags", "owner",
-    "schedule_id",
+    "schedule_id", "limit_key", "unique_key", "fair_key",
 )  # fmt: skip
 READY_COLUMNS: Final = (
     "id", "due", "rank", "deadline", "since", "lane_id", "attempt", "counted", "tries_left", "lost", "version",
-    "priority",
+    "priority", "limit_id", "ties",
 )  # fmt: skip
-WAITING_COLUMNS: Final = (*READY_COLUMNS, "parents", "hold")
+WAITING_COLUMNS: Final = (*READY_COLUMNS, "parents", "hold", "for_key")
 
 _encode_retry = msgspec.json.Encoder().encode
 _decode_retry = msgspec.json.Decoder(Retry).decode
@@ -50,10 +50,10 @@ def array_text(words: Sequence[str]) -> str | None:
 def new_job_values(new: NewJob) -> Values:
     """A new job's columns, as `insert_jobs` takes them: the wide row, then what its first narrow row adds."""
     job, row = new.job, new.row
-    parents, hold = (row.parents, row.hold) if isinstance(row, Waiting) else (None, None)
-    (*wide, _, owner, schedule_id) = job_record(job)
-    narrow = (row.due, row.since, row.tries_left, row.version, rank_of(row), parents, hold)
-    return (*wide, array_text(job.tags), owner, schedule_id, *narrow)
+    parts = (row.parents, row.hold, row.for_key) if isinstance(row, Waiting) else (None, None, None)
+    (*wide, _, owner, schedule_id, limit_key, unique_key, fair_key) = job_record(job)
+    narrow = (row.due, row.since, row.tries_left, row.version, rank_of(row), row.limit_id, int(row.ties), *parts)
+    return (*wide, array_text(job.tags), owner, schedule_id, limit_key, unique_key, fair_key, *narrow)
 
 
 def job_record(job: Job) -> Values:
@@ -72,6 +72,9 @@ def job_record(job: Job) -> Values:
         job.tags or None,
         job.owner,
         job.schedule_id,
+        job.limit_key,
+        job.unique_key,
+        job.fair_key,
     )
 
 
@@ -95,8 +98,10 @@ def narrow_values(row: Waiting | Ready) -> Values:
         row.lost,
         row.version,
         row.priority,
+        row.limit_id,
+        int(row.ties),  # a flag of an enum would be taken for a list of flags
     )
-    return (*values, row.parents, row.hold) if isinstance(row, Waiting) else values
+    return (*values, row.parents, row.hold, row.for_key) if isinstance(row, Waiting) else values
 
 
 def attempt_values(attempt: Attempt) -> Values:
@@ -129,13 +134,33 @@ def changed_job_values(job: Job) -> Values:
         array_text(job.tags),
         job.owner,
         job.schedule_id,
+        job.limit_key,
+        job.unique_key,
+        job.fair_key,
     )
 
 
 def job_of(values: Values, lanes: Mapping[int, Lane]) -> Job:
     """The first `JOB_WIDTH` columns of a row."""
-    key, lane_id, priority, name, due, created, payload, retry, timeout, deadline, tags, owner, schedule_id = values
-    return Job(
+    (
+        key,
+        lane_id,
+        priority,
+        name,
+        due,
+        created,
+        payload,
+        retry,
+        timeout,
+        deadline,
+        tags,
+        owner,
+        schedule_id,
+        limit_key,
+        unique_key,
+        fair_key,
+    ) = values
+    job = Job(
         id=key,
         name=name,
         lane=lanes[lane_id],
@@ -151,6 +176,10 @@ def job_of(values: Values, lanes: Mapping[int, Lane]) -> Job:
         owner=owner,
         schedule_id=schedule_id,
     )
+    # Apart, since few jobs have them: a call with more than fifteen names is four times as slow.
+    if limit_key is None and unique_key is None and fair_key is None:
+        return job
+    return msgspec.structs.replace(job, limit_key=limit_key, unique_key=unique_key, fair_key=fair_key)
 
 
 def lease_of(values: Values) -> Lease:
@@ -166,6 +195,8 @@ def lease_of(values: Values) -> Lease:
         lost,
         version,
         since,
+        limit_id,
+        ties,
         worker,
         nonce,
         claimed,
@@ -186,6 +217,8 @@ def lease_of(values: Values) -> Lease:
         lost=lost,
         version=version,
         since=since,
+        limit_id=limit_id,
+        ties=ties,
         worker=worker,
         nonce=nonce,
         claimed=claimed,
@@ -199,7 +232,22 @@ def lease_of(values: Values) -> Lease:
 def row_of(key: Any, values: Values) -> Row:
     """A row of the view `job_rows`, without its id."""
     place, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since, *rest = values
-    hold, parents, rank_, worker, nonce, claimed, check_at, started, cancel_asked, progress, *end = rest
+    (
+        limit_id,
+        ties,
+        hold,
+        parents,
+        for_key,
+        rank_,
+        worker,
+        nonce,
+        claimed,
+        check_at,
+        started,
+        cancel_asked,
+        progress,
+        *end,
+    ) = rest
     match Place(place):
         case Place.WAITING:
             return Waiting(
@@ -214,8 +262,11 @@ def row_of(key: Any, values: Values) -> Row:
                 lost=lost,
                 version=version,
                 since=since,
+                limit_id=limit_id,
+                ties=ties,
                 hold=hold,
                 parents=parents,
+                for_key=for_key,
             )
         case Place.READY:
             return Ready(
@@ -230,10 +281,12 @@ def row_of(key: Any, values: Values) -> Row:
                 lost=lost,
                 version=version,
                 since=since,
+                limit_id=limit_id,
+                ties=ties,
                 rank=rank_,
             )
         case Place.LEASES:
-            narrow = (key, lane_id, priority, due, attempt, counted, tries_left, lost, version, since)
+            narrow = (key, lane_id, priority, due, attempt, counted, tries_left, lost, version, since, limit_id, ties)
             return lease_of((*narrow, worker, nonce, claimed, check_at, started, cancel_asked, progress))
         case Place.HISTORY:
             state, ended, status, exit_code, reason, error, result = end

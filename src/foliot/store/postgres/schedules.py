@@ -15,9 +15,9 @@ from foliot.domain.ids import JobKey, ScheduleKey
 from foliot.domain.schedule import STANDING_LIMIT, WITH_JOB, Plan, Run, Schedule, Standing, Verdict, run_name
 from foliot.store.base import NewJob, Step
 from foliot.store.postgres.connections import Connection, columns
+from foliot.store.postgres.intake import job_columns, put_unique_keys
 from foliot.store.postgres.part import SQL, Part
 from foliot.store.postgres.rows import Values
-from foliot.store.postgres.submissions import job_columns
 
 _SCHEDULE_WIDTH: Final = 14
 _BEYOND: Final = (1 << 63) - 1  # above every id and every time
@@ -101,7 +101,10 @@ async def _start(connection: Connection, steps: Iterable[Step]) -> None:
         names.sort(key=lambda row: (row[0], row[1] or "", row[2]))
         free = [row[0] for row in await connection.fetch(SQL["open_runs"], *columns(names, 6))]
         if free:
+            started = [jobs[key].job for key in free]
             await connection.execute(SQL["insert_jobs"], *job_columns([jobs[key] for key in free]))
+            unique = [(job.lane.namespace, job.unique_key, job.id) for job in started if job.unique_key is not None]
+            await put_unique_keys(connection, unique)
 
 
 def _key(step: Step) -> int:

@@ -10,13 +10,17 @@ nothing of that call is kept, and the calls beside it are.
 """
 
 from foliot.store.sqlite.dispatch import SqliteDispatch
+from foliot.store.sqlite.graph import SqliteGraph
 from foliot.store.sqlite.jobs import SqliteJobs
 from foliot.store.sqlite.lifecycle import SqliteLifecycle
+from foliot.store.sqlite.limits import SqliteLimits
 from foliot.store.sqlite.schedules import SqliteSchedules
 from foliot.store.sqlite.workers import SqliteWorkers
 
 
-class SqliteStore(SqliteJobs, SqliteDispatch, SqliteSchedules, SqliteWorkers, SqliteLifecycle):
+class SqliteStore(
+    SqliteJobs, SqliteDispatch, SqliteGraph, SqliteLimits, SqliteSchedules, SqliteWorkers, SqliteLifecycle
+):
     """`Store` on SQLite: `SqliteStore("foliot.db")`."""
 
 

@@ -13,10 +13,11 @@ import msgspec
 
 from foliot.domain.changes import Change, End, Mark, Place, Requeue
 from foliot.domain.ids import JobKey, ScheduleKey
-from foliot.domain.job import Attempt, Job, Lease, Ready, Row, State, Waiting
+from foliot.domain.job import Attempt, Ended, Job, Lease, Ready, Row, State, Ties, Waiting
 from foliot.domain.states import place_of
 from foliot.domain.status import status_of
 from foliot.store.base import NewJob, Saved
+from foliot.store.sqlite import edges
 from foliot.store.sqlite.batch import fetch, write
 from foliot.store.sqlite.connection import SQL
 from foliot.store.sqlite.records import rows_at
@@ -42,7 +43,11 @@ class Moves:
         self._ended: list[JobKey] = []  # out of waiting or ready
         self._closed: list[JobKey] = []  # out of leases, runs among them
         self._redriven: list[JobKey] = []
+        self._reopened: list[tuple[JobKey, JobKey]] = []  # parents and children
+        self._unique_keys: list[tuple[str, str, JobKey]] = []
         self.freed: set[ScheduleKey] = set()  # the schedules that have a run less, once this is written
+        self.limits: set[int] = set()  # the concurrency keys that may have a token or a waiter more
+        self.releases: dict[JobKey, int] = {}  # ended jobs that have children, and how they ended
         self._left: list[tuple[int, str]] = []
         self._came: list[tuple[int, str]] = []
         self._tally: Counter[tuple[int, str]] = Counter()
@@ -54,6 +59,8 @@ class Moves:
             place, status = Place.READY, "queued"
         else:
             place, status = place_of(row), status_of(row)
+        if isinstance(row, Lease | Ready) and row.limit_id is not None:
+            self.limits.add(row.limit_id)
         self._taken[place].append(row.id)
         self._left.append((row.lane_id, status))
 
@@ -70,6 +77,8 @@ class Moves:
             rows, status = self._ready, "queued"
         else:
             rows, status = self._waiting, status_of(row)
+            if row.for_key and row.limit_id is not None:
+                self.limits.add(row.limit_id)
         rows.append(as_columns(row))
         self._came.append((row.lane_id, status))
 
@@ -93,6 +102,8 @@ class Moves:
             )
         )
         self._ended.append(row.id)
+        if row.ties & Ties.CHILDREN:
+            self.releases[row.id] = int(end.state)
         self._came.append((row.lane_id, _ENDED[end.state]))
 
     def end_leases(self, connection: sqlite3.Connection, ends: Sequence[End]) -> list[JobKey]:
@@ -102,13 +113,15 @@ class Moves:
         write(connection, "end_leases", [_end_columns(end) for end in ends])
         ended: list[JobKey] = []
         named = (keys_json(end.id for end in ends),)
-        for lane_id, state, keys, schedules in fetch(connection, "ended_leases", named):
+        for lane_id, state, keys, schedules, limits, parents in fetch(connection, "ended_leases", named):
             self._tally[lane_id, _ENDED[state]] += len(keys)
             self._tally[lane_id, "running"] -= len(keys)
             ended += keys
             if schedules:
                 self.freed.update(schedules)
                 self._closed += keys
+            self.limits.update(limits)
+            self.releases.update(dict.fromkeys(parents, state))
         self._taken[Place.LEASES] += ended
         return ended
 
@@ -117,16 +130,22 @@ class Moves:
         self.put(new.row)
         if new.job.name is not None:
             self._job_keys.append((namespace, new.job.name, new.job.id, new.body_hash))
+        if new.job.unique_key is not None:
+            self._unique_keys.append((namespace, new.job.unique_key, new.job.id))
 
     def change_job(self, job: Job) -> None:
         self._changed_jobs.append(job_columns(job))
+        if job.unique_key is not None:
+            self._unique_keys.append((job.lane.namespace, job.unique_key, job.id))
 
     def add_attempt(self, attempt: Attempt) -> None:
         self._attempts.append(as_columns(attempt))
 
-    def redrive(self, key: JobKey) -> None:
-        """It is out of history again: where it is a schedule's run, that is under way."""
+    def redrive(self, key: JobKey, reopened: Sequence[JobKey]) -> None:
+        """It is out of history again: where it is a schedule's run, that is under way; it waits for these parents once
+        more, and its own children, as far as they do not know of its end yet, wait for the next one."""
         self._redriven.append(key)
+        self._reopened += [(parent, key) for parent in reopened]
 
     def write(self, connection: sqlite3.Connection) -> None:
         self._close_runs(connection)
@@ -142,13 +161,21 @@ class Moves:
             ("insert_lease", self._leases),
             ("insert_history", self._history),
             ("insert_attempt", self._attempts),
+            ("put_unique_key", self._unique_keys),
         ):
             write(connection, query, rows)
         if self._redriven:
-            connection.execute(SQL["reopen_runs"], (keys_json(self._redriven),))
+            self._redrive(connection)
+        write(connection, "put_release", list(self.releases.items()))
         self._tally.update(self._came)
         self._tally.subtract(self._left)
         write(connection, "count", [(*key, change) for key, change in self._tally.items() if change])
+
+    def _redrive(self, connection: sqlite3.Connection) -> None:
+        connection.execute(SQL["reopen_runs"], (keys_json(self._redriven),))
+        edges.redrive(connection, self._redriven)
+        if self._reopened:
+            self.releases.update(edges.reopen(connection, self._reopened))
 
     def _close_runs(self, connection: sqlite3.Connection) -> None:
         """Ends of leases have named their schedules; most jobs have none, and cost no step of their own."""
@@ -181,7 +208,7 @@ def save(connection: sqlite3.Connection, changes: Sequence[Change]) -> Saved:
                 done.add(change.id)
     done.update(_mark(connection, marks))
     moves.write(connection)
-    return Saved(done, moves.freed)
+    return Saved(done, moves.freed, moves.limits, bool(moves.releases))
 
 
 def _mark(connection: sqlite3.Connection, marks: Sequence[Mark]) -> list[JobKey]:
@@ -222,9 +249,11 @@ def _replace(moves: Moves, row: Row, change: Requeue | End) -> None:
             assert isinstance(row, Waiting | Ready), "what has ended does not end again, and leases end in bulk"
             moves.end(row, change)
         case Requeue():
-            moves.put(change.row)
+            # A child that came after the row was loaded is noted in the row that is there.
+            ties = 0 if isinstance(row, Ended) else row.ties
+            moves.put(change.row if not ties else msgspec.structs.replace(change.row, ties=change.row.ties | ties))
             if change.source is Place.HISTORY:
-                moves.redrive(change.id)
+                moves.redrive(change.id, change.reopened)
             if change.attempt is not None:
                 moves.add_attempt(change.attempt)
             if change.job is not None:

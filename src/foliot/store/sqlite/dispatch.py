@@ -11,7 +11,7 @@ from foliot.domain.ids import JobKey, WorkerKey
 from foliot.domain.job import Lease, Record
 from foliot.domain.placement import Order
 from foliot.domain.retry import DEFAULT as ANY_RETRY
-from foliot.store.base import Claimed, Due, Missed
+from foliot.store.base import Admitted, Claimed, Due, Missed
 from foliot.store.sqlite.batch import fetch
 from foliot.store.sqlite.changes import Moves
 from foliot.store.sqlite.connection import SQL
@@ -19,7 +19,7 @@ from foliot.store.sqlite.records import INLINE, build_jobs, jobs_of, load
 from foliot.store.sqlite.rows import Columns, Lanes, keys_json, lease_of, ready_of, waiting_of
 from foliot.store.sqlite.threads import Threads
 
-_READY_COLUMNS = 12
+_READY_COLUMNS = 14
 
 
 class SqliteDispatch(Threads):
@@ -32,7 +32,7 @@ class SqliteDispatch(Threads):
 
         return await self._read(work)
 
-    async def admit(self, keys: Sequence[JobKey]) -> list[tuple[JobKey, int]]:
+    async def admit(self, keys: Sequence[JobKey]) -> Admitted:
         return await self._write(lambda connection: _admit(connection, keys, self._clock.now()))
 
     async def occupied_lanes(self) -> list[int]:
@@ -74,17 +74,20 @@ class SqliteDispatch(Threads):
         return await self._read(work)
 
 
-def _admit(connection: sqlite3.Connection, keys: Iterable[JobKey], now: Micros) -> list[tuple[JobKey, int]]:
-    moves, moved = Moves(), []
+def _admit(connection: sqlite3.Connection, keys: Iterable[JobKey], now: Micros) -> Admitted:
+    moves, ready, for_key = Moves(), [], []
     for columns in fetch(connection, "admissible", (keys_json(keys), now)):
         row = waiting_of(columns)
         change = states.transition(row, events.Due(), now, retry=ANY_RETRY)
         assert isinstance(change, Requeue)
         moves.take(row)
         moves.put(change.row)
-        moved.append((row.id, row.lane_id))
+        if row.limit_id is None:
+            ready.append((row.id, row.lane_id))
+        else:
+            for_key.append((row.id, row.limit_id))
     moves.write(connection)
-    return moved
+    return Admitted(ready, for_key)
 
 
 def _claim(

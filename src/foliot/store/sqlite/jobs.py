@@ -2,27 +2,23 @@
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 import msgspec
 
-from foliot.domain import ids
 from foliot.domain.changes import Change, Place
-from foliot.domain.duration import DAY, Micros
+from foliot.domain.duration import Micros
 from foliot.domain.ids import JobKey
 from foliot.domain.job import Attempt, AttemptStatus, Ended, Lane, Lease, Record
 from foliot.domain.status import execution_status
-from foliot.store.base import Accepted, Clash, Fenced, Filter, LogLine, NewJob, Page, Saved, Submission
+from foliot.store.base import Fenced, Filter, LogLine, Page, Saved, Submission
 from foliot.store.sqlite import listing
 from foliot.store.sqlite.batch import fetch, write
-from foliot.store.sqlite.changes import Moves, save
+from foliot.store.sqlite.changes import save
 from foliot.store.sqlite.connection import SQL
+from foliot.store.sqlite.intake import Answer, Intake
 from foliot.store.sqlite.records import load, rows_at
 from foliot.store.sqlite.rows import attempt_of, keys_json, to_json
 from foliot.store.sqlite.threads import Threads
-
-REQUEST_KEY_AGE: Final = DAY
-_shown_ids = msgspec.json.Decoder(tuple[str, ...])
 
 
 class SqliteJobs(Threads):
@@ -37,8 +33,8 @@ class SqliteJobs(Threads):
     def lane(self, lane_id: int) -> Lane | None:
         return self._lanes.get(lane_id)
 
-    async def insert_jobs(self, submissions: Sequence[Submission], now: Micros) -> list[Accepted | Clash]:
-        return await self._write(lambda connection: _Intake(connection, submissions, now).answers())
+    async def insert_jobs(self, submissions: Sequence[Submission], now: Micros) -> list[Answer]:
+        return await self._write(lambda connection: Intake(connection, submissions, now).answers())
 
     async def load(self, keys: Sequence[JobKey]) -> dict[JobKey, Record]:
         return await self._read(lambda connection: load(connection, keys, self._lanes))
@@ -95,7 +91,7 @@ class SqliteJobs(Threads):
 def _make_lanes(connection: sqlite3.Connection, lanes: Iterable[Lane]) -> dict[int, Lane]:
     made = {}
     for lane in sorted(lanes, key=msgspec.structs.astuple):
-        columns = (lane.namespace, lane.queue, lane.job_type)
+        columns = msgspec.structs.astuple(lane)
         connection.execute(SQL["make_lane"], columns)
         made[connection.execute(SQL["lane_number"], columns).fetchone()[0]] = lane
     return made
@@ -135,73 +131,3 @@ def _append_logs(connection: sqlite3.Connection, lines: Sequence[Fenced]) -> set
             refused.add(fenced.line.log_id)
     write(connection, "insert_log", kept)
     return refused
-
-
-class _Intake:
-    """One call's submissions, in order: each sees what those before it brought in."""
-
-    def __init__(self, connection: sqlite3.Connection, submissions: Sequence[Submission], now: Micros) -> None:
-        self._connection = connection
-        self._submissions = submissions
-        self._now = now
-        self._moves = Moves()
-        self._hashes = self._known_names()
-        self._present = self._known_ids()
-
-    def answers(self) -> list[Accepted | Clash]:
-        answers = [self._answer(submission) for submission in self._submissions]
-        self._moves.write(self._connection)
-        return answers
-
-    def _known_names(self) -> dict[tuple[str, str], bytes]:
-        """The body hashes of the names in this call that are taken."""
-        names: dict[str, list[str]] = {}
-        for submission in self._submissions:
-            given = [new.job.name for new in submission.jobs if new.job.name is not None]
-            if given:
-                names.setdefault(submission.namespace, []).extend(given)
-        return {
-            (namespace, name): body_hash
-            for namespace, given in names.items()
-            for name, _, body_hash in self._connection.execute(SQL["job_keys"], (namespace, to_json(given)))
-        }
-
-    def _known_ids(self) -> set[JobKey]:
-        keys = [new.job.id for submission in self._submissions for new in submission.jobs]
-        return {key for (key,) in fetch(self._connection, "known_jobs", (keys_json(keys),))}
-
-    def _answer(self, submission: Submission) -> Accepted | Clash:
-        if submission.request_key is None:
-            return self._accept(submission)
-        key = (submission.namespace, submission.request_key)
-        seen = self._connection.execute(SQL["request_key"], (*key, self._now - REQUEST_KEY_AGE)).fetchone()
-        if seen is not None:
-            return Accepted(_shown_ids.decode(seen[1]), ()) if seen[0] == submission.request_hash else Clash(None)
-        answer = self._accept(submission)
-        if isinstance(answer, Accepted):
-            columns = (*key, submission.request_hash, to_json(answer.ids), self._now)
-            self._connection.execute(SQL["put_request_key"], columns)
-        return answer
-
-    def _accept(self, submission: Submission) -> Accepted | Clash:
-        namespace, shown = submission.namespace, []
-        hashes: dict[tuple[str, str], bytes] = {}
-        new_jobs: dict[JobKey, NewJob] = {}
-        for new in submission.jobs:
-            job = new.job
-            shown.append(ids.show(ids.JOB, job.id) if job.name is None else job.name)
-            if job.name is not None:
-                name = (namespace, job.name)
-                taken = hashes.get(name, self._hashes.get(name))
-                if taken is not None:
-                    if taken != new.body_hash:
-                        return Clash(job.name)
-                    continue
-                hashes[name] = new.body_hash
-            if job.id not in self._present:
-                new_jobs.setdefault(job.id, new)
-        for new in new_jobs.values():
-            self._moves.add(namespace, new)
-        self._hashes.update(hashes)
-        self._present.update(new_jobs)
-        return Accepted(shown, list(new_jobs))

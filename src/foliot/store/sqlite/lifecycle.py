@@ -14,7 +14,7 @@ from foliot.domain.status import STATUSES
 from foliot.store.base import NodeInfo, NodeLease
 from foliot.store.sqlite.batch import fetch, write
 from foliot.store.sqlite.connection import SQL
-from foliot.store.sqlite.jobs import REQUEST_KEY_AGE
+from foliot.store.sqlite.intake import REQUEST_KEY_AGE
 from foliot.store.sqlite.rows import keys_json
 from foliot.store.sqlite.threads import Threads
 
@@ -128,7 +128,9 @@ def _forget(connection: sqlite3.Connection, before: Micros, limit: int, now: Mic
     keys = keys_json(key for key, *_ in past)
     named = [(namespace, name, key) for key, namespace, name, *_ in past if name is not None]
     write(connection, "forget_job_keys", named)
-    for query in ("forget_attempts", "delete_history", "forget_job"):
+    unique = [(namespace, unique_key, key) for key, namespace, _, unique_key, *_ in past if unique_key is not None]
+    write(connection, "forget_unique_keys", unique)
+    for query in ("forget_edges", "forget_attempts", "delete_history", "forget_job"):
         connection.execute(SQL[query], (keys,))
     gone = Counter((lane_id, State(state).name.lower()) for *_, lane_id, state in past)
     write(connection, "count", [(*key, -jobs) for key, jobs in gone.items()])

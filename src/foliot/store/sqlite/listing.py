@@ -65,6 +65,8 @@ def _sources(statuses: frozenset[str]) -> list[Source]:
     sources: list[Source] = []
     if statuses & {"scheduled", "blocked", "retrying", "paused"}:
         sources.append(("list_waiting", (), waiting_of))
+    elif "queued" in statuses:
+        sources.append(("list_for_key", (), waiting_of))
     if "queued" in statuses:
         sources.append(("list_ready", (), ready_of))
     if "running" in statuses:

@@ -17,7 +17,7 @@ Columns = tuple[Any, ...]
 Lanes = Mapping[int, Lane]
 
 as_columns: Callable[[Waiting | Ready | Lease | Attempt], Columns] = msgspec.structs.astuple
-"""A narrow row or an attempt as its table's columns: the tables have the order of the fields."""
+"""A narrow row or an attempt as its table's columns: the queries have the order of the fields."""
 
 _encoder = msgspec.json.Encoder()
 _tags = msgspec.json.Decoder(tuple[str, ...])
@@ -58,13 +58,17 @@ def job_columns(job: Job) -> Columns:
         to_json(job.tags) if job.tags else None,
         job.owner,
         job.schedule_id,
+        job.limit_key,
+        job.unique_key,
+        job.fair_key,
         job.payload,
     )
 
 
 def job_of(columns: Columns, payload: str, lanes: Lanes) -> Job:
     """A wide row; its payload is given, because a long one does not come with it."""
-    key, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id, _ = columns
+    key, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id, *keys, _ = columns
+    limit_key, unique_key, fair_key = keys
     return Job(
         id=key,
         lane=lanes[lane_id],
@@ -79,6 +83,9 @@ def job_of(columns: Columns, payload: str, lanes: Lanes) -> Job:
         tags=() if tags is None else _tags.decode(tags),
         owner=owner,
         schedule_id=schedule_id,
+        limit_key=limit_key,
+        unique_key=unique_key,
+        fair_key=fair_key,
         payload=payload,
     )
 
@@ -96,8 +103,11 @@ def waiting_of(columns: Columns) -> Waiting:
         lost=columns[8],
         version=columns[9],
         since=columns[10],
-        hold=bool(columns[11]),
-        parents=columns[12],
+        limit_id=columns[11],
+        ties=columns[12],
+        hold=bool(columns[13]),
+        parents=columns[14],
+        for_key=bool(columns[15]),
     )
 
 
@@ -114,7 +124,9 @@ def ready_of(columns: Columns) -> Ready:
         lost=columns[8],
         version=columns[9],
         since=columns[10],
-        rank=columns[11],
+        limit_id=columns[11],
+        ties=columns[12],
+        rank=columns[13],
     )
 
 
@@ -131,13 +143,15 @@ def lease_of(columns: Columns) -> Lease:
         lost=columns[8],
         version=columns[9],
         since=columns[10],
-        worker=columns[11],
-        nonce=columns[12],
-        claimed=columns[13],
-        check_at=columns[14],
-        started=columns[15],
-        cancel_asked=columns[16],
-        progress=columns[17],
+        limit_id=columns[11],
+        ties=columns[12],
+        worker=columns[13],
+        nonce=columns[14],
+        claimed=columns[15],
+        check_at=columns[16],
+        started=columns[17],
+        cancel_asked=columns[18],
+        progress=columns[19],
     )
 
 

@@ -5,12 +5,18 @@
 -- table, by its key. Written as a join it would, for a table that was empty when statistics were last taken, start at
 -- the table and compare each of its rows with each of ours.
 --
--- An end answers with the ids of the jobs, then, without an id, with the schedules of which a run ended.
+-- Ready rows are deleted where they were found: they never change in place, and while statistics are those of an empty table
+-- their ids would be looked for all through the index by rank. Other rows are found by id, since a lock may have waited for
+-- a newer version than the one that the statement sees.
+--
+-- An end answers with the ids of the jobs, the concurrency keys of which they held a token, and whether others depend on them; then,
+-- without an id, with the schedules of which a run ended. Whether others depend on a job is told by its own row, which is
+-- locked and so up to date; the edges, read in the same statement, would be those of an older snapshot.
 
 -- name: end_leases
 -- By token (nonce), by version, or both: what is null is not asked for. The lease's own columns are copied.
 with found as materialized (
-    select l.id, l.lane_id, l.attempt, l.counted, l.lost, l.version, l.due, l.worker, l.nonce, l.claimed,
+    select l.id, l.lane_id, l.attempt, l.counted, l.lost, l.version, l.due, l.limit_id, l.ties, l.worker, l.nonce, l.claimed,
         coalesce(u.started, l.started) as started, u.state, u.reason, u.ended, u.status, u.error, u.exit_code, u.result
     from unnest($1::bigint[], $2::int[], $3::bigint[], $4::smallint[], $5::text[], $6::bigint[], $7::smallint[],
         $8::bigint[], $9::text[], $10::int[], $11::text[])
@@ -24,6 +30,10 @@ with found as materialized (
 ),
 gone as (delete from leases where id = any(array(select id from found))),
 freed as (delete from open_runs where id = any(array(select id from found)) returning schedule),
+told as (
+    insert into releases (parent, state) select id, state from found where ties & 1 <> 0
+    on conflict (parent) do update set state = excluded.state, reached = 0
+),
 ended as (
     insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, status, exit_code, worker, nonce,
         claimed, started, reason, error, result)
@@ -31,11 +41,13 @@ ended as (
         claimed, started, reason, error, result
     from found
 )
-select id, null::bigint as schedule from found union all select null, schedule from freed;
+select id, null::bigint as schedule, limit_id, ties & 1 <> 0 as has_children from found
+union all select null, schedule, null, false from freed;
 
 -- name: end_waiting
 with found as materialized (
-    select w.id, w.lane_id, w.attempt, w.counted, w.lost, w.version, w.due, u.state, u.reason, u.ended, u.error, u.result
+    select w.id, w.lane_id, w.attempt, w.counted, w.lost, w.version, w.due, w.ties, u.state, u.reason, u.ended, u.error,
+        u.result
     from unnest($1::bigint[], $2::int[], $3::smallint[], $4::text[], $5::bigint[], $6::text[], $7::text[])
         as u (id, version, state, reason, ended, error, result)
     cross join lateral (
@@ -44,42 +56,56 @@ with found as materialized (
 ),
 gone as (delete from waiting where id = any(array(select id from found))),
 freed as (delete from open_runs where id = any(array(select id from found)) returning schedule),
+told as (
+    insert into releases (parent, state) select id, state from found where ties & 1 <> 0
+    on conflict (parent) do update set state = excluded.state, reached = 0
+),
 ended as (
     insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, reason, error, result)
     select id, lane_id, state, attempt, counted, lost, version + 1, due, ended, reason, error, result from found
 )
-select id, null::bigint as schedule from found union all select null, schedule from freed;
+select id, null::bigint as schedule, null::int as limit_id, ties & 1 <> 0 as has_children from found
+union all select null, schedule, null, false from freed;
 
 -- name: end_ready
 with found as materialized (
-    select r.id, r.lane_id, r.attempt, r.counted, r.lost, r.version, r.due, u.state, u.reason, u.ended, u.error, u.result
+    select r.spot, r.id, r.lane_id, r.attempt, r.counted, r.lost, r.version, r.due, r.limit_id, r.ties, u.state, u.reason,
+        u.ended, u.error, u.result
     from unnest($1::bigint[], $2::int[], $3::smallint[], $4::text[], $5::bigint[], $6::text[], $7::text[])
         as u (id, version, state, reason, ended, error, result)
     cross join lateral (
-        select * from ready where ready.id = u.id and ready.version = u.version for update
+        select ctid as spot, * from ready where ready.id = u.id and ready.version = u.version for update
     ) r
 ),
-gone as (delete from ready where id = any(array(select id from found))),
+gone as (delete from ready where ctid = any(array(select spot from found))),
 freed as (delete from open_runs where id = any(array(select id from found)) returning schedule),
+told as (
+    insert into releases (parent, state) select id, state from found where ties & 1 <> 0
+    on conflict (parent) do update set state = excluded.state, reached = 0
+),
 ended as (
     insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, reason, error, result)
     select id, lane_id, state, attempt, counted, lost, version + 1, due, ended, reason, error, result from found
 )
-select id, null::bigint as schedule from found union all select null, schedule from freed;
+select id, null::bigint as schedule, limit_id, ties & 1 <> 0 as has_children from found
+union all select null, schedule, null, false from freed;
 
 -- name: leave_waiting
+-- What is left is told with its concurrency key, where it held a token, and what hangs on it.
 with found as materialized (
     select w.id from unnest($1::bigint[], $2::int[], $3::bigint[]) as u (id, version, nonce)
     cross join lateral (select id from waiting where waiting.id = u.id and waiting.version = u.version for update) w
 )
-delete from waiting where id = any(array(select id from found)) returning id;
+delete from waiting where id = any(array(select id from found)) returning id, null::int as limit_id, ties;
 
 -- name: leave_ready
 with found as materialized (
-    select r.id from unnest($1::bigint[], $2::int[], $3::bigint[]) as u (id, version, nonce)
-    cross join lateral (select id from ready where ready.id = u.id and ready.version = u.version for update) r
+    select r.spot from unnest($1::bigint[], $2::int[], $3::bigint[]) as u (id, version, nonce)
+    cross join lateral (
+        select ctid as spot from ready where ready.id = u.id and ready.version = u.version for update
+    ) r
 )
-delete from ready where id = any(array(select id from found)) returning id;
+delete from ready where ctid = any(array(select spot from found)) returning id, limit_id, ties;
 
 -- name: leave_leases
 with found as materialized (
@@ -90,7 +116,7 @@ with found as materialized (
         for update
     ) l
 )
-delete from leases where id = any(array(select id from found)) returning id;
+delete from leases where id = any(array(select id from found)) returning id, limit_id, ties;
 
 -- name: leave_history
 -- Days are left out by the bounds, not by the array.
@@ -100,7 +126,7 @@ with found as materialized (
 )
 delete from history
 where id = any(array(select id from found)) and id >= (select min(id) from found) and id <= (select max(id) from found)
-returning id;
+returning id, null::int as limit_id, 0 as ties;
 
 -- name: reopen_runs
 -- Jobs that left history: those of a schedule that is still there are its runs under way again. A run's due time stands
@@ -120,14 +146,16 @@ cross join lateral (
 on conflict do nothing;
 
 -- name: enter_waiting
-insert into waiting (id, due, rank, deadline, since, lane_id, attempt, counted, tries_left, lost, version, priority, parents, hold)
+insert into waiting (id, due, rank, deadline, since, lane_id, attempt, counted, tries_left, lost, version, priority, limit_id,
+    ties, parents, hold, for_key)
 select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::int[], $7::int[], $8::int[],
-    $9::int[], $10::int[], $11::int[], $12::smallint[], $13::int[], $14::boolean[]);
+    $9::int[], $10::int[], $11::int[], $12::smallint[], $13::int[], $14::smallint[], $15::int[], $16::boolean[],
+    $17::boolean[]);
 
 -- name: enter_ready
-insert into ready (id, due, rank, deadline, since, lane_id, attempt, counted, tries_left, lost, version, priority)
+insert into ready (id, due, rank, deadline, since, lane_id, attempt, counted, tries_left, lost, version, priority, limit_id, ties)
 select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::int[], $7::int[], $8::int[],
-    $9::int[], $10::int[], $11::int[], $12::smallint[]);
+    $9::int[], $10::int[], $11::int[], $12::smallint[], $13::int[], $14::smallint[]);
 
 -- name: insert_attempts
 insert into attempts (id, attempt, status, exit_code, worker, nonce, due, claimed, started, ended, error)
@@ -138,10 +166,12 @@ select * from unnest($1::bigint[], $2::int[], $3::smallint[], $4::int[], $5::big
 -- A user's PUT: the only change of a wide row.
 update jobs j
 set lane_id = u.lane_id, priority = u.priority, due = u.due, payload = u.payload, retry = u.retry, timeout = u.timeout,
-    deadline = u.deadline, tags = u.tags::text[], owner = u.owner, schedule_id = u.schedule_id
+    deadline = u.deadline, tags = u.tags::text[], owner = u.owner, schedule_id = u.schedule_id, limit_key = u.limit_key,
+    unique_key = u.unique_key, fair_key = u.fair_key
 from unnest($1::bigint[], $2::int[], $3::smallint[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::bigint[],
-    $9::text[], $10::text[], $11::text[])
-    as u (id, lane_id, priority, due, payload, retry, timeout, deadline, tags, owner, schedule_id)
+    $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[])
+    as u (id, lane_id, priority, due, payload, retry, timeout, deadline, tags, owner, schedule_id, limit_key, unique_key,
+        fair_key)
 where j.id = u.id and j.id = any($1);
 
 -- name: mark_leases

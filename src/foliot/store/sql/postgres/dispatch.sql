@@ -3,30 +3,42 @@
 -- name: peek_due
 -- The next moments; where none is near, the earliest of all.
 with near as (
-    select due, id from waiting where not hold and parents = 0 and due <= $1 order by due, id limit $2
+    select due, id from waiting where not hold and parents = 0 and not for_key and due <= $1 order by due, id limit $2
 )
 select due, id from near
 union all
-(select due, id from waiting where not hold and parents = 0 and not exists (select from near) order by due, id limit 1);
+(select due, id from waiting where not hold and parents = 0 and not for_key and not exists (select from near)
+    order by due, id limit 1);
 
 -- name: admit
--- By the database's own clock, so that a node whose clock is wrong can only be late.
+-- By the database's own clock, so that a node whose clock is wrong can only be late. What has a concurrency key waits on, for
+-- a token of it. `parents + 0`, so that ids are not looked for through the index by due time.
 with clock as materialized (
     select (extract(epoch from clock_timestamp()) * 1000000)::bigint as now
 ),
 moved as (
     delete from waiting
-    where id = any($1::bigint[]) and not hold and parents = 0 and due <= (select now from clock)
+    where id = any($1::bigint[]) and not hold and parents + 0 = 0 and not for_key and due <= (select now from clock)
     returning *
+),
+now_ready as (
+    insert into ready (id, due, rank, deadline, since, lane_id, attempt, counted, tries_left, lost, version, priority, ties)
+    select id, due, rank, deadline, (select now from clock), lane_id, attempt, counted, tries_left, lost, version + 1,
+        priority, ties
+    from moved where limit_id is null
+),
+now_for_key as (
+    insert into waiting (id, due, rank, deadline, since, lane_id, attempt, counted, tries_left, lost, version, priority,
+        parents, hold, for_key, limit_id, ties)
+    select id, due, rank, deadline, (select now from clock), lane_id, attempt, counted, tries_left, lost, version + 1,
+        priority, 0, false, true, limit_id, ties
+    from moved where limit_id is not null
 )
-insert into ready (id, due, rank, deadline, since, lane_id, attempt, counted, tries_left, lost, version, priority)
-select id, due, rank, deadline, (select now from clock), lane_id, attempt, counted, tries_left, lost, version + 1, priority
-from moved
-returning id, lane_id, rank;
+select id, lane_id, rank, limit_id from moved;
 
 -- name: occupied_lanes
 -- Lanes with a ready job, looked for from a mark on ($1 lane, $2 rank, $3 id): all before it are known to be gone.
-select l.lane_id, l.namespace, l.queue, l.job_type
+select l.lane_id, l.namespace, l.queue, l.job_type, l.needs
 from lanes l left join unnest($1::int[], $2::bigint[], $3::bigint[]) as m (lane_id, rank, id) on m.lane_id = l.lane_id
 where exists (
     select from ready r where r.lane_id = l.lane_id and (r.rank, r.id) >= (coalesce(m.rank, 0), coalesce(m.id, 0)));
@@ -66,33 +78,37 @@ popped as materialized (
         ) p
     ) r
 ),
--- Locked by us and never changed in place: a row is where it was found.
+-- Locked by us and never changed in place (who notes children on it replaces it): a row is where it was found.
 taken as (delete from ready where ctid = any(array(select spot from popped))),
 leased as materialized (
     select p.id, p.lane_id, p.priority, p.due, p.attempt + 1 as attempt, p.counted + 1 as counted,
-        p.tries_left - 1 as tries_left, p.lost, p.version + 1 as version, p.rank, o.worker, $8 + j.timeout + $9 as check_at,
+        p.tries_left - 1 as tries_left, p.lost, p.version + 1 as version, p.limit_id, p.ties, p.rank, o.worker,
+        $8 + j.timeout + $9 as check_at,
         j.lane_id as job_lane_id, j.priority as job_priority, j.name, j.due as job_due, j.created, j.payload, j.retry,
-        j.timeout, j.deadline, j.tags, j.owner, j.schedule_id
+        j.timeout, j.deadline, j.tags, j.owner, j.schedule_id, j.limit_key, j.unique_key, j.fair_key
     from popped p
     join orders o on o.lane_id = p.lane_id and p.place > o.first and p.place <= o.last
     cross join lateral (select * from jobs where jobs.id = p.id offset 0) j
 ),
 written as (
     insert into leases (id, worker, nonce, due, since, claimed, check_at, lane_id, attempt, counted, tries_left, lost, version,
-        priority)
-    select id, worker, $7, due, $8, $8, check_at, lane_id, attempt, counted, tries_left, lost, version, priority from leased
+        priority, limit_id, ties)
+    select id, worker, $7, due, $8, $8, check_at, lane_id, attempt, counted, tries_left, lost, version, priority, limit_id,
+        ties
+    from leased
 )
 select id, job_lane_id, job_priority, name, job_due, created, payload, retry, timeout, deadline, tags, owner, schedule_id,
-    lane_id, priority, due, attempt, counted, tries_left, lost, version, worker, check_at, rank
+    limit_key, unique_key, fair_key,
+    lane_id, priority, due, attempt, counted, tries_left, lost, version, limit_id, ties, worker, check_at, rank
 from leased
 order by rank, id;
 
 -- name: leases_of
 -- What workers hold; of one nonce only, where it is given.
 select j.id, j.lane_id, j.priority, j.name, j.due, j.created, j.payload, j.retry, j.timeout, j.deadline, j.tags, j.owner,
-    j.schedule_id,
-    l.id, l.lane_id, l.priority, l.due, l.attempt, l.counted, l.tries_left, l.lost, l.version, l.since, l.worker, l.nonce,
-    l.claimed, l.check_at, l.started, l.cancel_asked, l.progress
+    j.schedule_id, j.limit_key, j.unique_key, j.fair_key,
+    l.id, l.lane_id, l.priority, l.due, l.attempt, l.counted, l.tries_left, l.lost, l.version, l.since, l.limit_id, l.ties, l.worker,
+    l.nonce, l.claimed, l.check_at, l.started, l.cancel_asked, l.progress
 from unnest($1::bigint[]) as u (worker)
 cross join lateral (
     select * from leases where leases.worker = u.worker and ($2::bigint is null or leases.nonce = $2) offset 0

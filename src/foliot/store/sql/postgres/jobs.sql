@@ -3,46 +3,54 @@
 
 -- name: insert_lanes
 -- Make the lanes that are new. A look first: an insert that conflicts uses up a number.
-insert into lanes (namespace, queue, job_type)
-select namespace, queue, job_type from unnest($1::text[], $2::text[], $3::text[]) as u (namespace, queue, job_type)
-where not exists (select from lanes l where (l.namespace, l.queue, l.job_type) = (u.namespace, u.queue, u.job_type))
+insert into lanes (namespace, queue, job_type, needs)
+select namespace, queue, job_type, needs
+from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as u (namespace, queue, job_type, needs)
+where not exists (
+    select from lanes l where (l.namespace, l.queue, l.job_type, l.needs) = (u.namespace, u.queue, u.job_type, u.needs))
 on conflict do nothing;
 
 -- name: lanes_by_name
-select lane_id, namespace, queue, job_type from lanes
-join unnest($1::text[], $2::text[], $3::text[]) as u (namespace, queue, job_type) using (namespace, queue, job_type);
+select lane_id, namespace, queue, job_type, needs from lanes
+join unnest($1::text[], $2::text[], $3::text[], $4::text[]) as u (namespace, queue, job_type, needs)
+using (namespace, queue, job_type, needs);
 
 -- name: lanes_by_id
-select lane_id, namespace, queue, job_type from lanes where lane_id = any($1::int[]);
+select lane_id, namespace, queue, job_type, needs from lanes where lane_id = any($1::int[]);
 
 -- name: insert_jobs
 -- Keep wide rows and their first narrow rows (with a rank: ready; else waiting, with the rank it will have). A wide row that
 -- is there already was written by an earlier call, along with its narrow row: neither is written again. `(…) is true` keeps
 -- the look into `kept` a look into a hash table, where a join would compare each with each.
 with kept as (
-    insert into jobs (id, lane_id, priority, name, due, created, payload, retry, timeout, deadline, tags, owner, schedule_id)
-    select id, lane_id, priority, name, due, created, payload, retry, timeout, deadline, tags::text[], owner, schedule_id
+    insert into jobs (id, lane_id, priority, name, due, created, payload, retry, timeout, deadline, tags, owner, schedule_id,
+        limit_key, unique_key, fair_key)
+    select id, lane_id, priority, name, due, created, payload, retry, timeout, deadline, tags::text[], owner, schedule_id,
+        limit_key, unique_key, fair_key
     from unnest($1::bigint[], $2::int[], $3::smallint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[], $8::text[],
-        $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::text[])
-        as u (id, lane_id, priority, name, due, created, payload, retry, timeout, deadline, tags, owner, schedule_id)
+        $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[])
+        as u (id, lane_id, priority, name, due, created, payload, retry, timeout, deadline, tags, owner, schedule_id,
+            limit_key, unique_key, fair_key)
     on conflict do nothing
     returning id
 ),
 now_ready as (
-    insert into ready (id, due, rank, deadline, since, lane_id, attempt, counted, tries_left, lost, version, priority)
-    select id, due, rank, deadline, since, lane_id, 0, 0, tries_left, 0, version, priority
-    from unnest($1::bigint[], $2::int[], $3::smallint[], $10::bigint[], $14::bigint[], $15::bigint[], $16::int[],
-        $17::int[], $18::bigint[], $19::int[])
-        as u (id, lane_id, priority, deadline, due, since, tries_left, version, rank, parents)
+    insert into ready (id, due, rank, deadline, since, lane_id, attempt, counted, tries_left, lost, version, priority,
+        limit_id, ties)
+    select id, due, rank, deadline, since, lane_id, 0, 0, tries_left, 0, version, priority, limit_id, ties
+    from unnest($1::bigint[], $2::int[], $3::smallint[], $10::bigint[], $17::bigint[], $18::bigint[], $19::int[],
+        $20::int[], $21::bigint[], $22::int[], $23::smallint[], $24::int[])
+        as u (id, lane_id, priority, deadline, due, since, tries_left, version, rank, limit_id, ties, parents)
     where parents is null and (id in (select id from kept)) is true
 ),
 now_waiting as (
     insert into waiting (id, due, rank, deadline, since, lane_id, attempt, counted, tries_left, lost, version, parents,
-        priority, hold)
-    select id, due, rank, deadline, since, lane_id, 0, 0, tries_left, 0, version, parents, priority, hold
-    from unnest($1::bigint[], $2::int[], $3::smallint[], $10::bigint[], $14::bigint[], $15::bigint[], $16::int[],
-        $17::int[], $18::bigint[], $19::int[], $20::boolean[])
-        as u (id, lane_id, priority, deadline, due, since, tries_left, version, rank, parents, hold)
+        priority, hold, for_key, limit_id, ties)
+    select id, due, rank, deadline, since, lane_id, 0, 0, tries_left, 0, version, parents, priority, hold, for_key, limit_id,
+        ties
+    from unnest($1::bigint[], $2::int[], $3::smallint[], $10::bigint[], $17::bigint[], $18::bigint[], $19::int[],
+        $20::int[], $21::bigint[], $22::int[], $23::smallint[], $24::int[], $25::boolean[], $26::boolean[])
+        as u (id, lane_id, priority, deadline, due, since, tries_left, version, rank, limit_id, ties, parents, hold, for_key)
     where parents is not null and (id in (select id from kept)) is true
 )
 select id from kept;
@@ -81,12 +89,38 @@ join unnest($1::text[], $2::text[]) as u (namespace, key) using (namespace, key)
 delete from request_keys using unnest($1::text[], $2::text[]) as u (namespace, key)
 where request_keys.namespace = u.namespace and request_keys.key = u.key;
 
+-- name: lock_unique_keys
+-- Take or lock unique keys, in order, so that who comes with the same ones waits.
+insert into unique_keys as known (namespace, key, id)
+select namespace, key, id from unnest($1::text[], $2::text[], $3::bigint[]) as u (namespace, key, id)
+on conflict (namespace, key) do update set id = known.id;
+
+-- name: unique_keys
+-- The jobs that wait or are ready, and still have these keys; seen by a later statement than the one that locked them.
+select u.namespace, u.key, j.id, j.name from unnest($1::text[], $2::text[]) as u (namespace, key)
+cross join lateral (select id from unique_keys k where k.namespace = u.namespace and k.key = u.key offset 0) k
+cross join lateral (select id, name from jobs where jobs.id = k.id and jobs.unique_key = u.key offset 0) j
+cross join lateral (
+    (select from waiting where waiting.id = k.id) union all (select from ready where ready.id = k.id) offset 0
+) waits;
+
+-- name: put_unique_keys
+-- They are these jobs', unless another one that waits or is ready has one.
+insert into unique_keys as known (namespace, key, id)
+select namespace, key, id from unnest($1::text[], $2::text[], $3::bigint[]) as u (namespace, key, id)
+on conflict (namespace, key) do update set id = excluded.id
+where not exists (select from jobs j where j.id = known.id and j.unique_key = known.key)
+or not exists (select from waiting w where w.id = known.id) and not exists (select from ready r where r.id = known.id);
+
+-- name: kept_jobs
+select j.id from unnest($1::bigint[]) as u (id) cross join lateral (select id from jobs where jobs.id = u.id offset 0) j;
+
 -- name: load
 -- Jobs, where they stand, and the latest attempt that has ended (an ended job's is in its row).
 select j.id, j.lane_id, j.priority, j.name, j.due, j.created, j.payload, j.retry, j.timeout, j.deadline, j.tags, j.owner,
-    j.schedule_id,
-    r.place, r.lane_id, r.priority, r.due, r.deadline, r.attempt, r.counted, r.tries_left, r.lost, r.version, r.since, r.hold,
-    r.parents, r.rank, r.worker, r.nonce, r.claimed, r.check_at, r.started, r.cancel_asked, r.progress, r.state, r.ended,
+    j.schedule_id, j.limit_key, j.unique_key, j.fair_key,
+    r.place, r.lane_id, r.priority, r.due, r.deadline, r.attempt, r.counted, r.tries_left, r.lost, r.version, r.since,
+    r.limit_id, r.ties, r.hold, r.parents, r.for_key, r.rank, r.worker, r.nonce, r.claimed, r.check_at, r.started, r.cancel_asked, r.progress, r.state, r.ended,
     r.status, r.exit_code, r.reason, r.error, r.result,
     a.attempt, a.status, a.worker, a.nonce, a.due, a.claimed, a.started, a.ended, a.error, a.exit_code
 from unnest($1::bigint[]) as u (id)

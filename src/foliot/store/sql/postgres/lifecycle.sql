@@ -84,6 +84,32 @@ gone as (
 )
 select (select max(id) from looked) as last, (select count(*) from gone) as gone;
 
+-- name: forget_unique_keys
+-- As forget_job_keys.
+with looked as materialized (
+    select id, ctid as spot from unique_keys where id >= $1 and id < $2 order by id limit $3
+),
+past as materialized (
+    select l.spot from looked l
+    left join lateral (select place, ended from job_rows where job_rows.id = l.id offset 0) r on true
+    where r.place is null or r.ended < $4
+),
+gone as (delete from unique_keys where ctid = any(array(select spot from past)) returning 1)
+select (select max(id) from looked) as last, (select count(*) from gone) as gone;
+
+-- name: forget_edges
+-- As forget_job_keys, by the child.
+with looked as materialized (
+    select child as id, ctid as spot from edges where child + 0 >= $1 and child + 0 < $2 order by child + 0 limit $3
+),
+past as materialized (
+    select l.spot from looked l
+    left join lateral (select place, ended from job_rows where job_rows.id = l.id offset 0) r on true
+    where r.place is null or r.ended < $4
+),
+gone as (delete from edges where ctid = any(array(select spot from past)) returning 1)
+select (select max(id) from looked) as last, (select count(*) from gone) as gone;
+
 -- name: forget_kept
 -- Ended jobs that outlived their day, or never had one.
 with past as materialized (
@@ -92,7 +118,16 @@ with past as materialized (
 wide as (delete from jobs using past where jobs.id = past.id),
 tried as (delete from attempts using past where attempts.id = past.id),
 told as (delete from job_logs using past where job_logs.id = past.id),
-named as (delete from job_keys using past where job_keys.id = past.id)
+named as (delete from job_keys using past where job_keys.id = past.id),
+once as (
+    delete from unique_keys where ctid = any(array(
+        select k.spot from past
+        cross join lateral (select ctid as spot from unique_keys where unique_keys.id = past.id offset 0) k))
+),
+tied as (
+    delete from edges where ctid = any(array(
+        select e.spot from past cross join lateral (select ctid as spot from edges where edges.child + 0 = past.id offset 0) e))
+)
 delete from history using past where history.id = past.id returning 1;
 
 -- name: notify
@@ -101,11 +136,11 @@ select pg_notify('foliot', $1);
 -- name: counts
 -- How the newest rows of each table are spread, and about how many rows there are in all.
 with sampled as (
-    (select 'waiting' as place, lane_id, parents > 0 as blocked, null::smallint as state from waiting
+    (select 'waiting' as place, lane_id, parents > 0 as blocked, for_key, null::smallint as state from waiting
         order by id desc limit $1)
-    union all (select 'ready', lane_id, false, null from ready order by id desc limit $1)
-    union all (select 'leases', lane_id, false, null from leases order by id desc limit $1)
-    union all (select 'history', lane_id, false, state from history order by id desc limit $1)
+    union all (select 'ready', lane_id, false, false, null from ready order by id desc limit $1)
+    union all (select 'leases', lane_id, false, false, null from leases order by id desc limit $1)
+    union all (select 'history', lane_id, false, false, state from history order by id desc limit $1)
 ),
 sizes as (
     select case when relname like 'history\_%' then 'history' else relname end as place, sum(n_live_tup)::bigint as rows
@@ -113,7 +148,7 @@ sizes as (
     where schemaname = current_schema() and (relname in ('waiting', 'ready', 'leases') or relname like 'history\_%')
     group by 1
 )
-select s.place, s.blocked, s.state, count(*) filter (where l.namespace = $2) as seen,
+select s.place, s.blocked, s.for_key, s.state, count(*) filter (where l.namespace = $2) as seen,
     sum(count(*)) over (partition by s.place) as sample, max(z.rows) as rows
 from sampled s join lanes l on l.lane_id = s.lane_id left join sizes z on z.place = s.place
-group by 1, 2, 3;
+group by 1, 2, 3, 4;

@@ -6,14 +6,16 @@
 -- Through the wide rows, for any statuses: $12 kinds of waiting rows (null: any standing will do), $13 ready, $14 running,
 -- $15 states of history.
 with scanned as materialized (
-    select id, lane_id, priority, name, due, created, retry, timeout, deadline, tags, owner, schedule_id
+    select id, lane_id, priority, name, due, created, retry, timeout, deadline, tags, owner, schedule_id,
+        limit_key, unique_key, fair_key
     from jobs where id < $5 order by id desc limit $4
 ),
 found as (
     select j.id, j.lane_id as job_lane_id, j.priority as job_priority, j.name, j.due as job_due, j.created, '' as payload,
         j.retry, j.timeout, j.deadline as job_deadline, j.tags, j.owner, j.schedule_id,
+        j.limit_key, j.unique_key, j.fair_key,
         r.place, r.lane_id, r.priority, r.due, r.deadline, r.attempt, r.counted, r.tries_left, r.lost, r.version, r.since,
-        r.hold, r.parents, r.rank, r.worker, r.nonce, r.claimed, r.check_at, r.started, r.cancel_asked, r.progress, r.state,
+        r.limit_id, r.ties, r.hold, r.parents, r.for_key, r.rank, r.worker, r.nonce, r.claimed, r.check_at, r.started, r.cancel_asked, r.progress, r.state,
         r.ended, r.status, r.exit_code, r.reason, r.error, null::text as result
     from scanned j cross join lateral (select * from job_rows where job_rows.id = j.id offset 0) r
     where j.lane_id = any(array(select lane_id from lanes
@@ -21,7 +23,8 @@ found as (
     and ($6::text is null or j.owner = $6) and ($7::text[] is null or j.tags @> $7) and ($8::text is null or j.schedule_id = $8)
     and ($9::bigint is null or j.due >= $9) and ($10::bigint is null or j.due < $10)
     and ($12::int[] is null
-        or r.place = 'waiting' and (r.hold::int * 4 + (r.parents > 0)::int * 2 + (r.attempt > 0)::int) = any($12)
+        or r.place = 'waiting' and (r.for_key::int * 8 + r.hold::int * 4 + (r.parents > 0)::int * 2
+            + (r.attempt > 0)::int) = any($12)
         or r.place = 'ready' and $13 or r.place = 'leases' and $14 or r.state = any($15::smallint[]))
     order by j.id desc limit $11
 )
@@ -47,8 +50,9 @@ with scanned as materialized (
 found as (
     select j.id, j.lane_id as job_lane_id, j.priority as job_priority, j.name, j.due as job_due, j.created, '' as payload,
         j.retry, j.timeout, j.deadline as job_deadline, j.tags, j.owner, j.schedule_id,
+        j.limit_key, j.unique_key, j.fair_key,
         r.place, r.lane_id, r.priority, r.due, r.deadline, r.attempt, r.counted, r.tries_left, r.lost, r.version, r.since,
-        r.hold, r.parents, r.rank, r.worker, r.nonce, r.claimed, r.check_at, r.started, r.cancel_asked, r.progress, r.state,
+        r.limit_id, r.ties, r.hold, r.parents, r.for_key, r.rank, r.worker, r.nonce, r.claimed, r.check_at, r.started, r.cancel_asked, r.progress, r.state,
         r.ended, r.status, r.exit_code, r.reason, r.error, null::text as result
     from scanned s
     cross join lateral (select * from job_rows where job_rows.id = s.id offset 0) r
@@ -57,7 +61,8 @@ found as (
         where namespace = $1 and ($2::text is null or queue = $2) and ($3::text is null or job_type = $3)))
     and ($6::text is null or j.owner = $6) and ($7::text[] is null or j.tags @> $7) and ($8::text is null or j.schedule_id = $8)
     and ($9::bigint is null or j.due >= $9) and ($10::bigint is null or j.due < $10)
-    and (r.place = 'waiting' and (r.hold::int * 4 + (r.parents > 0)::int * 2 + (r.attempt > 0)::int) = any($12)
+    and (r.place = 'waiting' and (r.for_key::int * 8 + r.hold::int * 4 + (r.parents > 0)::int * 2
+            + (r.attempt > 0)::int) = any($12)
         or r.place = 'ready' and $13 or r.place = 'leases' and $14 or r.state = any($15::smallint[]))
     order by s.id desc limit $11
 )

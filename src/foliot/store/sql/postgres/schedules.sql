@@ -150,7 +150,7 @@ where schedule = $1 and due >= $2 and due <= $3 and (verdict is null or verdict 
 -- name: due_by_minute
 select due / 60000000 * 60000000 as minute, count(*)
 from waiting
-where not hold and parents = 0 and due >= $2 and due < $3
+where not hold and parents = 0 and not for_key and due >= $2 and due < $3
 and lane_id = any(array(select lane_id from lanes where namespace = $1))
 group by 1;
 

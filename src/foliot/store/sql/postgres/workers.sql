@@ -11,7 +11,8 @@ with beaten as (
     update workers set seen = $2, until = greatest(until, $3) where id = $1 and until > $2 returning *
 )
 select b.id, b.namespace, b.name, b.queues, b.job_types, b.resources, b.labels, b.since, b.seen, b.until, b.draining,
-    l.id, l.lane_id, l.priority, l.due, l.attempt, l.counted, l.tries_left, l.lost, l.version, l.since, l.worker, l.nonce,
+    l.id, l.lane_id, l.priority, l.due, l.attempt, l.counted, l.tries_left, l.lost, l.version, l.since, l.limit_id, l.ties, l.worker,
+    l.nonce,
     l.claimed, l.check_at, l.started, l.cancel_asked, l.progress
 from beaten b left join lateral (
     select * from leases where leases.worker = b.id and leases.cancel_asked is not null offset 0
@@ -25,7 +26,8 @@ delete from workers where id = $1 returning id;
 
 -- name: workers
 select b.id, b.namespace, b.name, b.queues, b.job_types, b.resources, b.labels, b.since, b.seen, b.until, b.draining,
-    l.id, l.lane_id, l.priority, l.due, l.attempt, l.counted, l.tries_left, l.lost, l.version, l.since, l.worker, l.nonce,
+    l.id, l.lane_id, l.priority, l.due, l.attempt, l.counted, l.tries_left, l.lost, l.version, l.since, l.limit_id, l.ties, l.worker,
+    l.nonce,
     l.claimed, l.check_at, l.started, l.cancel_asked, l.progress
 from workers b left join leases l on l.worker = b.id
 where $1::text is null or b.namespace = $1

@@ -3,17 +3,20 @@
 -- 0.5, because Python's sqlite3 takes fifteen times as long to hand over None as a number.
 
 -- name: insert_waiting
-INSERT INTO waiting (id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since, hold, parents)
-VALUES (?, ?, ?, ?, nullif(?, 0.5), ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO waiting (id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since,
+    limit_id, ties, hold, parents, for_key)
+VALUES (?, ?, ?, ?, nullif(?, 0.5), ?, ?, ?, ?, ?, ?, nullif(?, 0.5), ?, ?, ?, ?);
 
 -- name: insert_ready
-INSERT INTO ready (id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since, rank)
-VALUES (?, ?, ?, ?, nullif(?, 0.5), ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO ready (id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since,
+    limit_id, ties, rank)
+VALUES (?, ?, ?, ?, nullif(?, 0.5), ?, ?, ?, ?, ?, ?, nullif(?, 0.5), ?, ?);
 
 -- name: insert_lease
 INSERT INTO leases (id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since,
-    worker, nonce, claimed, check_at, started, cancel_asked, progress)
-VALUES (?, ?, ?, ?, nullif(?, 0.5), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5));
+    limit_id, ties, worker, nonce, claimed, check_at, started, cancel_asked, progress)
+VALUES (?, ?, ?, ?, nullif(?, 0.5), ?, ?, ?, ?, ?, ?, nullif(?, 0.5), ?, ?, ?, ?, ?, nullif(?, 0.5), nullif(?, 0.5),
+    nullif(?, 0.5));
 
 -- name: insert_history
 -- The end of a job that had no attempt under way.
@@ -50,11 +53,13 @@ FROM ends AS e CROSS JOIN leases AS l ON l.id = e.id
 WHERE l.version = coalesce(e.version, l.version) AND l.nonce = coalesce(e.nonce, l.nonce);
 
 -- name: ended_leases
--- Of these jobs those that have a row of history and still a lease, which is to go: (lane, state, ids, their schedules),
--- as JSON.
-SELECT group_concat(json_array(lane_id, state, json(ids), json(schedules))) FROM (
+-- Of these jobs those that have a row of history and still a lease, which is to go, as JSON: (lane, state, ids, their
+-- schedules, their concurrency keys, those that have children).
+SELECT group_concat(json_array(lane_id, state, json(ids), json(schedules), json(limits), json(parents))) FROM (
     SELECT h.lane_id, h.state, json_group_array(h.id) AS ids,
-        json_group_array(r.schedule) FILTER (WHERE r.schedule IS NOT NULL) AS schedules
+        json_group_array(r.schedule) FILTER (WHERE r.schedule IS NOT NULL) AS schedules,
+        json_group_array(DISTINCT l.limit_id) FILTER (WHERE l.limit_id IS NOT NULL) AS limits,
+        json_group_array(h.id) FILTER (WHERE l.ties & 1) AS parents
     FROM json_each(?) AS k CROSS JOIN leases AS l ON l.id = k.value CROSS JOIN history AS h ON h.id = l.id
     LEFT JOIN open_runs AS r ON r.id = h.id
     GROUP BY h.lane_id, h.state

@@ -3,17 +3,19 @@
 -- name: due_until
 -- The earliest jobs that only wait for their time, as JSON.
 SELECT group_concat(line) FROM (
-    SELECT json_array(due, id) AS line FROM waiting WHERE hold = 0 AND parents = 0 AND due <= ? ORDER BY due, id LIMIT ?
+    SELECT json_array(due, id) AS line FROM waiting WHERE hold = 0 AND parents = 0 AND for_key = 0 AND due <= ?
+    ORDER BY due, id LIMIT ?
 );
 
 -- name: next_due
-SELECT due, id FROM waiting WHERE hold = 0 AND parents = 0 ORDER BY due, id LIMIT 1;
+SELECT due, id FROM waiting WHERE hold = 0 AND parents = 0 AND for_key = 0 ORDER BY due, id LIMIT 1;
 
 -- name: admissible
--- Those of these that may become ready by now, as JSON.
+-- Those of these whose time has come by now, as JSON.
 SELECT group_concat(json_array(
-    id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since, hold, parents))
-FROM waiting WHERE id IN (SELECT value FROM json_each(?)) AND NOT hold AND NOT parents AND due <= ?;
+    id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since,
+    limit_id, ties, hold, parents, for_key))
+FROM waiting WHERE id IN (SELECT value FROM json_each(?)) AND NOT hold AND NOT parents AND NOT for_key AND due <= ?;
 
 -- name: occupied_lanes
 -- One index look-up for each lane that has ready jobs, however many those are.
@@ -42,9 +44,9 @@ SELECT group_concat(popped) FROM (
     SELECT (
         SELECT group_concat(json_array(
             r.id, r.lane_id, r.priority, r.due, r.deadline, r.attempt, r.counted, r.tries_left, r.lost, r.version, r.since,
-            r.rank,
+            r.limit_id, r.ties, r.rank,
             j.id, j.lane_id, j.name, j.priority, j.due, j.created, j.retry, j.timeout, j.deadline, j.tags, j.owner,
-            j.schedule_id, iif(length(j.payload) > ?3, NULL, j.payload)))
+            j.schedule_id, j.limit_key, j.unique_key, j.fair_key, iif(length(j.payload) > ?3, NULL, j.payload)))
         FROM (SELECT * FROM ready WHERE lane_id = k.value ORDER BY rank, id LIMIT ?2) AS r
         CROSS JOIN jobs AS j ON j.id = r.id
     ) AS popped
@@ -55,7 +57,7 @@ SELECT group_concat(popped) FROM (
 -- As JSON.
 SELECT group_concat(json_array(
     id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since,
-    worker, nonce, claimed, check_at, started, cancel_asked, progress))
+    limit_id, ties, worker, nonce, claimed, check_at, started, cancel_asked, progress))
 FROM leases WHERE worker = ?;
 
 -- name: leasing_workers

@@ -4,22 +4,26 @@
 
 -- name: make_lane
 -- A lane's number; the insert does nothing where it is known.
-INSERT INTO lanes (namespace, queue, job_type) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
+INSERT INTO lanes (namespace, queue, job_type, needs) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING;
 
 -- name: lane_number
-SELECT id FROM lanes WHERE namespace = ? AND queue = ? AND job_type = ?;
+SELECT id FROM lanes WHERE namespace = ? AND queue = ? AND job_type = ? AND needs = ?;
 
 -- name: all_lanes
-SELECT id, namespace, queue, job_type FROM lanes;
+SELECT id, namespace, queue, job_type, needs FROM lanes;
 
 -- name: insert_job
-INSERT INTO jobs (id, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id, payload)
-VALUES (?, ?, nullif(?, 0.5), ?, ?, ?, nullif(?, 0.5), ?, nullif(?, 0.5), nullif(?, 0.5), ?, nullif(?, 0.5), ?);
+INSERT INTO jobs (id, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id,
+    limit_key, unique_key, fair_key, payload)
+VALUES (?, ?, nullif(?, 0.5), ?, ?, ?, nullif(?, 0.5), ?, nullif(?, 0.5), nullif(?, 0.5), ?, nullif(?, 0.5),
+    nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), ?);
 
 -- name: replace_job
 -- The wide row after a user's change.
-REPLACE INTO jobs (id, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id, payload)
-VALUES (?, ?, nullif(?, 0.5), ?, ?, ?, nullif(?, 0.5), ?, nullif(?, 0.5), nullif(?, 0.5), ?, nullif(?, 0.5), ?);
+REPLACE INTO jobs (id, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id,
+    limit_key, unique_key, fair_key, payload)
+VALUES (?, ?, nullif(?, 0.5), ?, ?, ?, nullif(?, 0.5), ?, nullif(?, 0.5), nullif(?, 0.5), ?, nullif(?, 0.5),
+    nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), ?);
 
 -- name: insert_job_key
 INSERT INTO job_keys (namespace, name, id, body_hash) VALUES (?, ?, ?, ?);
@@ -42,7 +46,7 @@ REPLACE INTO request_keys (namespace, key, hash, ids, created) VALUES (?, ?, ?, 
 -- As JSON; a payload longer than ?2 is null.
 SELECT group_concat(json_array(
     id, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id,
-    iif(length(payload) > ?2, NULL, payload)))
+    limit_key, unique_key, fair_key, iif(length(payload) > ?2, NULL, payload)))
 FROM jobs WHERE id IN (SELECT value FROM json_each(?1));
 
 -- name: payloads_of
@@ -51,26 +55,29 @@ SELECT id, payload FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 -- name: job_heads_of
 -- Wide rows without their payloads, as JSON.
 SELECT group_concat(json_array(
-    id, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id, ''))
+    id, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id,
+    limit_key, unique_key, fair_key, ''))
 FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: waiting_of
 -- As JSON.
 SELECT group_concat(json_array(
-    id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since, hold, parents))
+    id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since,
+    limit_id, ties, hold, parents, for_key))
 FROM waiting WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: ready_of
 -- As JSON.
 SELECT group_concat(json_array(
-    id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since, rank))
+    id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since,
+    limit_id, ties, rank))
 FROM ready WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: leases_of
 -- As JSON.
 SELECT group_concat(json_array(
     id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since,
-    worker, nonce, claimed, check_at, started, cancel_asked, progress))
+    limit_id, ties, worker, nonce, claimed, check_at, started, cancel_asked, progress))
 FROM leases WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: history_of

@@ -24,9 +24,10 @@ RETURNING number;
 UPDATE nodes SET until = 0, floor = max(floor, ?3) WHERE number = ?1 AND since = ?2;
 
 -- name: past_jobs
--- Ended jobs made before an id and ended before a time, with what names them: (id, namespace, name, lane, state), as JSON.
+-- Ended jobs made before an id and ended before a time, with what names them: (id, namespace, name, unique key, lane,
+-- state), as JSON.
 SELECT group_concat(line) FROM (
-    SELECT json_array(h.id, l.namespace, j.name, h.lane_id, h.state) AS line
+    SELECT json_array(h.id, l.namespace, j.name, j.unique_key, h.lane_id, h.state) AS line
     FROM history AS h CROSS JOIN jobs AS j ON j.id = h.id CROSS JOIN lanes AS l ON l.id = j.lane_id
     WHERE h.id < ? AND h.ended < ? ORDER BY h.id LIMIT ?
 );

@@ -3,14 +3,25 @@
 -- name: list_waiting
 SELECT group_concat(line) FROM (
     SELECT json_array(
-        id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since, hold, parents) AS line
+        id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since,
+        limit_id, ties, hold, parents, for_key) AS line
     FROM waiting WHERE id < ? ORDER BY id DESC LIMIT ?
+);
+
+-- name: list_for_key
+-- Those that wait only for a token of their concurrency key.
+SELECT group_concat(line) FROM (
+    SELECT json_array(
+        id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since,
+        limit_id, ties, hold, parents, for_key) AS line
+    FROM waiting WHERE for_key = 1 AND id < ? ORDER BY id DESC LIMIT ?
 );
 
 -- name: list_ready
 SELECT group_concat(line) FROM (
     SELECT json_array(
-        id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since, rank) AS line
+        id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since,
+        limit_id, ties, rank) AS line
     FROM ready WHERE id < ? ORDER BY id DESC LIMIT ?
 );
 
@@ -18,7 +29,7 @@ SELECT group_concat(line) FROM (
 SELECT group_concat(line) FROM (
     SELECT json_array(
         id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since,
-        worker, nonce, claimed, check_at, started, cancel_asked, progress) AS line
+        limit_id, ties, worker, nonce, claimed, check_at, started, cancel_asked, progress) AS line
     FROM leases WHERE id < ? ORDER BY id DESC LIMIT ?
 );
 

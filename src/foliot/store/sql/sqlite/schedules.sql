@@ -113,5 +113,5 @@ WHERE schedule = ? AND due BETWEEN ? AND ? AND coalesce(verdict, 1) IN (1, 3, 4)
 SELECT group_concat(json_array(minute, jobs)) FROM (
     SELECT w.due / 60000000 * 60000000 AS minute, count(*) AS jobs
     FROM waiting AS w CROSS JOIN lanes AS l ON l.id = w.lane_id
-    WHERE w.hold = 0 AND w.parents = 0 AND w.due >= ?2 AND w.due < ?3 AND l.namespace = ?1 GROUP BY 1
+    WHERE w.hold = 0 AND w.parents = 0 AND w.for_key = 0 AND w.due >= ?2 AND w.due < ?3 AND l.namespace = ?1 GROUP BY 1
 );

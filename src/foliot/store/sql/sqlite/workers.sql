@@ -11,7 +11,7 @@ RETURNING id, namespace, name, queues, job_types, resources, labels, since, seen
 
 -- name: leases_to_stop
 SELECT id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since,
-    worker, nonce, claimed, check_at, started, cancel_asked, progress
+    limit_id, ties, worker, nonce, claimed, check_at, started, cancel_asked, progress
 FROM leases WHERE worker = ? AND cancel_asked IS NOT NULL;
 
 -- name: drain_worker

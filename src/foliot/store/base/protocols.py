@@ -1,156 +1,38 @@
-"""The store's contract. Times are microseconds since 1970 and passed in; `now` alone is the store's own clock."""
+"""What nodes ask of a store: a few small protocols, batch-first, each method one transaction."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
-import msgspec
-
 from foliot.domain.changes import Change
 from foliot.domain.duration import Micros
+from foliot.domain.graph import Edge
 from foliot.domain.ids import JobKey, ScheduleKey, WorkerKey
-from foliot.domain.job import Attempt, AttemptStatus, Job, Lane, Lease, Ready, Record, Waiting
+from foliot.domain.job import Attempt, AttemptStatus, Lane, Lease, Record
 from foliot.domain.placement import Order
 from foliot.domain.schedule import Run, Schedule, Standing
 from foliot.domain.worker import Worker
-
-
-class NewJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job to keep: the wide row and its first narrow row. `body_hash` is kept for jobs that a client named."""
-
-    job: Job
-    row: Waiting | Ready
-    body_hash: bytes
-
-
-class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """One request's jobs, kept all or not at all. `request_key` is its `Idempotency-Key`, `request_hash` its whole
-    body's."""
-
-    namespace: str
-    jobs: Sequence[NewJob]
-    request_key: str | None = None
-    request_hash: bytes = b""
-
-
-class Accepted(msgspec.Struct, frozen=True):
-    """Kept, now or by an earlier call with the same body: the ids in the order given. `new` are those that this call
-    kept."""
-
-    ids: Sequence[str]
-    new: Sequence[JobKey]
-
-
-class Clash(msgspec.Struct, frozen=True):
-    """Not kept: this job_id (or Idempotency-Key, then `name` is None) was used before with another body."""
-
-    name: str | None
-
-
-class Due(msgspec.Struct, frozen=True):
-    """A waiting job's next moment."""
-
-    time: Micros
-    id: JobKey
-
-
-class Claimed(msgspec.Struct, frozen=True):
-    """A lease just given, and what the worker needs of the wide row."""
-
-    lease: Lease
-    job: Job
-
-
-class Missed(msgspec.Struct, frozen=True):
-    """A lease that a node must end. `alive` tells whether its worker's lease still runs (then it is the attempt that
-    is past its `check_at`)."""
-
-    record: Record
-    alive: bool
-
-
-class LogLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of a job's log; `level` is logging's number (10, 20, 30, 40)."""
-
-    log_id: int
-    id: JobKey
-    attempt: int
-    time: Micros
-    level: int
-    message: str
-
-
-class Fenced(msgspec.Struct, frozen=True):
-    """A log line and the nonce under which it is handed in."""
-
-    nonce: int
-    line: LogLine
-
-
-class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which jobs: every field given must match; of `statuses` (words of `domain.status`) any, of `tags` all."""
-
-    namespace: str
-    statuses: tuple[str, ...] = ()
-    job_type: str | None = None
-    queue: str | None = None
-    owner: str | None = None
-    tags: tuple[str, ...] = ()
-    schedule_id: str | None = None
-    due_after: Micros | None = None
-    due_before: Micros | None = None
-
-
-class Page(msgspec.Struct, frozen=True):
-    """Records newest first, their payloads left out (""). `next` is the id below which the next page begins; None at
-    the end. A page may be short, even empty, and still have a next one: a call scans a bounded number of rows."""
-
-    records: Sequence[Record]
-    next: JobKey | None
-
-
-class Saved(msgspec.Struct, frozen=True):
-    """What a `save` did: the jobs whose change took effect, and the schedules of which it ended a run."""
-
-    done: set[JobKey]
-    freed: set[ScheduleKey]
-
-
-NOTHING_SAVED = Saved(set(), set())
-
-
-class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """A schedule's next state, with all that comes with it: rows of the ledger, and jobs, each a run under way from
-    then on (of a backfill where its row says so). It takes effect where the schedule stands at the version before it
-    (a new one, of version 1, where its name is free) and the store's clock has reached `not_before`."""
-
-    schedule: Schedule
-    runs: Sequence[Run] = ()
-    jobs: Sequence[NewJob] = ()
-    not_before: Micros = 0
-
-
-class Beat(msgspec.Struct, frozen=True):
-    """What a worker's heartbeat brings back: the worker, and its attempts that are to stop."""
-
-    worker: Worker
-    stop: Sequence[Lease]
-
-
-class NodeLease(msgspec.Struct, frozen=True):
-    """A node's number, its own until `until`, and the highest id that was ever made under it."""
-
-    number: int
-    floor: int
-    until: Micros
-
-
-class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
-    number: int
-    name: str
-    version: str
-    since: Micros
-    seen: Micros
-    until: Micros
+from foliot.store.base.values import (
+    Accepted,
+    Admitted,
+    Beat,
+    Claimed,
+    Clash,
+    Due,
+    Fenced,
+    Filter,
+    Limit,
+    LogLine,
+    Missed,
+    NodeInfo,
+    NodeLease,
+    Orphan,
+    Page,
+    Released,
+    Saved,
+    Step,
+    Submission,
+    Upstream,
+)
 
 
 class JobStore(Protocol):
@@ -162,8 +44,12 @@ class JobStore(Protocol):
         """A lane by its number, if this process has met it (claims, loads and `occupied_lanes` make it meet them)."""
         ...
 
-    async def insert_jobs(self, submissions: Sequence[Submission], now: Micros) -> list[Accepted | Clash]:
+    async def insert_jobs(self, submissions: Sequence[Submission], now: Micros) -> list[Accepted | Clash | Orphan]:
         """Keep the jobs of all submissions in one transaction; a clash in one leaves the others untouched.
+
+        A job with parents counts them in its row (`parents`), and they are jobs of the same submission or are there:
+        live ones are locked and noted as having children, so that their end can not overlook this one; for one that has
+        ended already the edge is left to `release`. A job whose `unique_key` a waiting or ready job has is not kept.
 
         A job whose name is known with the same `body_hash` counts as accepted and is not written again, nor is a
         submission whose `request_key` was seen within 24 h with the same `request_hash`: that answers with the ids of
@@ -189,7 +75,10 @@ class JobStore(Protocol):
         names them). `Requeue` writes the new narrow row, the attempt's record and the wide row where given; `End`
         writes history with what it copies from the row; `Mark` changes the lease in place, and adds one to its
         version where it notes a cancel. A schedule's run is under way until its `End`, and again from a `Requeue` out
-        of history on.
+        of history on. The end of a job with children is noted for `release` in the same transaction. A `Requeue` with
+        `reopened` lets the edges from those parents count again; a parent among them that has ended (and is not
+        requeued in the same call) is noted for `release`, as at submit. A `Requeue` out of history takes an end back
+        that `release` has not carried on: those children wait for the next one.
         """
         ...
 
@@ -221,9 +110,9 @@ class DispatchStore(Protocol):
         there is none up to then, the single earliest one of all."""
         ...
 
-    async def admit(self, keys: Sequence[JobKey]) -> list[tuple[JobKey, int]]:
-        """Move those that are due by the store's clock from waiting to ready, as `transition(row, Due())` has it; the
-        (id, lane) of those moved. Others may try at the same time: each is moved once."""
+    async def admit(self, keys: Sequence[JobKey]) -> Admitted:
+        """Move those that are due by the store's clock as `transition(row, Due())` has it: to ready, or, with a
+        concurrency key, to the waiters for its token. Others may try at the same time: each is moved once."""
         ...
 
     async def occupied_lanes(self) -> list[int]:
@@ -279,6 +168,47 @@ class WorkerStore(Protocol):
 
     async def forget_workers(self, before: Micros) -> int:
         """Take away the rows of workers whose lease ended before that and that hold nothing."""
+        ...
+
+
+class GraphStore(Protocol):
+    async def release(self, limit: int, now: Micros) -> Released:
+        """Carry ended parents on to their children, about `limit` edges in one transaction, each once: an edge that
+        holds counts one parent less, and with the last one the child goes on as `transition(row, ParentsDone())` has
+        it; one that never will cancels the child, as `ParentEndedOtherwise` has it, which may be a parent itself.
+        Others may do so at the same time."""
+        ...
+
+    async def edges(self, keys: Sequence[JobKey], limit: int) -> list[Edge]:
+        """The edges to and from these jobs, up to `limit`."""
+        ...
+
+    async def upstream(self, keys: Sequence[JobKey], longest: int) -> dict[JobKey, list[Upstream]]:
+        """What these jobs are told of their parents that have ended; a result above `longest` characters is left
+        out."""
+        ...
+
+
+class LimitStore(Protocol):
+    async def set_limits(self, limits: Sequence[tuple[str, str, int]]) -> list[int]:
+        """The number of each concurrency key (namespace, key), made where it is new; `limit`, the third, applies from
+        now on. Numbers never change. Of a key given twice the last counts."""
+        ...
+
+    async def limits(
+        self, namespace: str, *, keys: Sequence[str] | None = None, limit: int = 50, after: str = "", names: int = 0
+    ) -> list[Limit]:
+        """Concurrency keys by name, those after `after`, or these; with up to `names` holders and waiters each."""
+        ...
+
+    async def give_tokens(self, limit_ids: Sequence[int], now: Micros) -> list[tuple[JobKey, int]]:
+        """Let those that wait for a token of these keys have what is free, by rank, as `transition(row, TokenFree())`
+        has it; the (id, lane) of those moved. Never more than the limit are ready or leased at once, whoever else gives
+        tokens at the same time: the key's row is locked before they are counted."""
+        ...
+
+    async def crowded_limits(self, limit: int, *, after: int = 0) -> list[int]:
+        """Concurrency keys that have waiters, by number, those above `after`."""
         ...
 
 
@@ -378,5 +308,5 @@ class LifecycleStore(Protocol):
         ...
 
 
-class Store(JobStore, DispatchStore, ScheduleStore, WorkerStore, LifecycleStore, Protocol):
+class Store(JobStore, DispatchStore, GraphStore, LimitStore, ScheduleStore, WorkerStore, LifecycleStore, Protocol):
     """Everything, as nodes use it."""

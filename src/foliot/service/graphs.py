@@ -1,0 +1,78 @@
+"""What depends on what: a job's graph, and what a job is told of its parents."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Raw
+
+from foliot.domain.access import Caller
+from foliot.domain.graph import Edge
+from foliot.domain.ids import JobKey
+from foliot.domain.job import Record, Ties
+from foliot.domain.status import status_of
+from foliot.service.query import Query
+from foliot.service.view import show_on, shown_id
+from foliot.store.base import Claimed, Store, Upstream
+from foliot.wire import GraphEdge, GraphInfo, GraphNode
+
+NODES_SHOWN = 10_000
+EDGES_SHOWN = 50_000
+UPSTREAM_LIMIT = 64 * 1024  # of one result
+UPSTREAM_TOTAL = 4 * 1024 * 1024  # of all results that one job is told
+
+
+class Graphs:
+    def __init__(self, store: Store, query: Query) -> None:
+        self._store = store
+        self._query = query
+
+    async def graph(self, job_id: str, caller: Caller) -> GraphInfo:
+        """The job, all above and all below it, and what hangs on those, as far as they are still there; up to
+        `NODES_SHOWN` jobs and `EDGES_SHOWN` edges."""
+        start = (await self._query.find(job_id, caller)).job.id
+        known: dict[JobKey, None] = {start: None}
+        edges: dict[tuple[JobKey, JobKey], Edge] = {}
+        fresh = [start]
+        while fresh and len(known) <= NODES_SHOWN and len(edges) < EDGES_SHOWN:
+            found = await self._store.edges(fresh, EDGES_SHOWN)
+            edges |= {(edge.parent, edge.child): edge for edge in found}
+            ends = [key for edge in found for key in (edge.parent, edge.child)]
+            fresh = [key for key in dict.fromkeys(ends) if key not in known]
+            known |= dict.fromkeys(fresh)
+        records = await self._store.load(list(known)[:NODES_SHOWN])
+        shown = {key: shown_id(records[key].job) for key in known if key in records}
+        return GraphInfo(
+            nodes=[_node(records[key]) for key in known if key in records],
+            edges=[
+                GraphEdge(parent=shown[edge.parent], child=shown[edge.child], on=show_on(edge))
+                for edge in edges.values()
+                if edge.parent in shown and edge.child in shown
+            ],
+            complete=not fresh and len(known) <= NODES_SHOWN and len(edges) < EDGES_SHOWN,
+        )
+
+    async def upstream(self, claimed: Sequence[Claimed]) -> dict[JobKey, dict[str, Any]]:
+        """What these jobs are told of their parents; most have none and cost nothing."""
+        keys = [one.lease.id for one in claimed if one.lease.ties & Ties.PARENTS]
+        if not keys:
+            return {}
+        found = await self._store.upstream(keys, UPSTREAM_LIMIT)
+        return {key: _told(parents) for key, parents in found.items()}
+
+
+def _told(parents: Sequence[Upstream]) -> dict[str, Any]:
+    """How each parent ended and what it returned, as far as that fits."""
+    told: dict[str, Any] = {}
+    room = UPSTREAM_TOTAL
+    for parent in parents:
+        room -= len(parent.result or "")
+        fits = room >= 0 and not parent.too_long
+        result = None if parent.result is None or not fits else Raw(parent.result.encode())
+        told[parent.name] = {"status": parent.state.name.lower(), "result": result}
+        if not fits:
+            told[parent.name]["note"] = f"too long: GET /jobs/{parent.name}/result"
+    return told
+
+
+def _node(record: Record) -> GraphNode:
+    return GraphNode(job_id=shown_id(record.job), job_type=record.job.lane.job_type, status=status_of(record.row))
