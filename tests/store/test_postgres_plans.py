@@ -480,7 +480,7 @@ async def test_look_ups_go_by_key_and_only_into_their_day(filled: Filled) -> Non
         ("list_by_id", (None, False, False, [])),
         ("list_by_id", ([], False, False, [5])),
         ("list_by_row", ([0], False, False, [])),
-        ("list_by_row", ([], True, True, [])),
+        ("list_by_row", ([8, 9], True, True, [])),
         ("list_by_row", ([], False, False, [6, 7])),
     ],
     ids=["all", "completed", "scheduled", "queued or running", "failed or cancelled"],

@@ -10,7 +10,7 @@ from foliot.domain.duration import HOUR
 from foliot.domain.ids import JobKey
 from foliot.domain.job import Job, Record, State
 from foliot.domain.status import STATUSES, status_of
-from foliot.store.base import Filter
+from foliot.store.base import Filter, Page
 from tests.store.builders import Scene
 
 
@@ -73,6 +73,17 @@ async def test_each_status_is_found_by_its_word(scene: Scene, status: str) -> No
     (record,) = await all_of(scene, statuses=(status,))
     assert record.job.id == made[status]
     assert status_of(record.row) == status
+
+
+async def test_queued_jobs_are_found_without_going_through_those_that_wait_for_their_time(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("foliot.store.postgres.lists.SCANNED", 3)
+    monkeypatch.setattr("foliot.store.sqlite.listing.SCAN", 3)
+    for _ in range(10):
+        await scene.submitted(due=scene.later(60))
+    queued = Filter(namespace="default", statuses=("queued", "running"))
+    assert await scene.store.list_jobs(queued, limit=1, before=None) == Page([], None)
 
 
 async def test_several_statuses_are_one_list(scene: Scene) -> None:

@@ -40,7 +40,10 @@ order by f.id desc;
 -- Through the narrow tables and what did not complete, for statuses that leave `completed` out: $12 to $15 as above.
 with scanned as materialized (
     select id from (
-        (select id from waiting where cardinality($12::int[]) > 0 and id < $5 order by id desc limit $4)
+        (select id from waiting where 8 > any($12::int[]) and id < $5 order by id desc limit $4)
+        -- Those that wait for a token have an index of their own: `queued` must not go through all that wait for their time.
+        union all (select id from waiting
+            where for_key and not 8 > any($12::int[]) and 8 <= any($12::int[]) and id + 0 < $5 order by id + 0 desc limit $4)
         union all (select id from ready where $13 and id < $5 order by id desc limit $4)
         union all (select id from leases where $14 and id < $5 order by id desc limit $4)
         union all (select h.id from unnest($15::smallint[]) as u (state) cross join lateral (

@@ -15,6 +15,7 @@ alter table leases add column limit_id integer, add column ties smallint not nul
 
 create index ready_limit on ready (limit_id) where limit_id is not null;
 create index leases_limit on leases (limit_id) where limit_id is not null;
+create index waiting_for_key_id on waiting ((id + 0)) where for_key;
 create index waiting_for_key on waiting (limit_id, rank, id) where for_key;
 drop index waiting_due;
 create index waiting_due on waiting (due, id) where not hold and parents = 0 and not for_key;
