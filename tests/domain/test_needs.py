@@ -1,7 +1,7 @@
 """What a job asks of its worker, as it is read, counted and shown."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from foliot.domain.errors import BadInput
@@ -140,6 +140,8 @@ def test_a_plain_job_is_counted_in_slots(free: dict[str, int]) -> None:
     assert holds(free, PLAIN.amounts) is (free.get(SLOT, 0) >= UNIT)
 
 
+@example(8_787_957_305_078)
+@example(MOST - 1)
 @given(st.integers(0, MOST))
 def test_an_amount_that_was_shown_is_the_same_when_it_is_read_again(amount: int) -> None:
     shown = show_amounts([("it", amount)])

@@ -6,6 +6,7 @@ Amounts are counted in thousandths, so that sums are exact: 0.1 + 0.2 fit into 0
 import math
 import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from functools import lru_cache
 
 import msgspec
@@ -60,8 +61,8 @@ def parse_offer(resources: Mapping[str, float | str], field: str) -> dict[str, i
 
 
 def in_thousandths(value: float) -> int:
-    """An amount that was read and checked before."""
-    return math.floor(round(value * UNIT, 3))
+    """An amount that was read and checked before, rounded down."""
+    return math.floor(_thousandths(value))
 
 
 def how_many(free: Mapping[str, int], amounts: tuple[tuple[str, int], ...]) -> int | None:
@@ -78,7 +79,7 @@ def holds(free: Mapping[str, int], amounts: tuple[tuple[str, int], ...]) -> bool
     return all(free.get(name, 0) >= amount for name, amount in amounts)
 
 
-def _amount(name: str, value: float | str, field: str) -> float:
+def _amount(name: str, value: float | str, field: str) -> Decimal | int:
     if not _NAME.fullmatch(name):
         raise BadInput.at(field, "a resource's name is 1–64 of A–Z a–z 0–9 . _ / -")
     if isinstance(value, str):
@@ -88,7 +89,12 @@ def _amount(name: str, value: float | str, field: str) -> float:
         value = float(match[1]) * _FACTORS[match[2]]
     if not 0 <= value * UNIT <= MOST:
         raise BadInput.at(field, f"is from 0 to {MOST // UNIT:,}")
-    return round(value * UNIT, 3)  # 0.07 * 1000 is a hair more than 70
+    return _thousandths(value)
+
+
+def _thousandths(value: float) -> Decimal | int:
+    """As it is written, not as it is kept: 0.07 * 1000 would be a hair more than 70."""
+    return int(value) * UNIT if value == int(value) else Decimal(repr(value)) * UNIT
 
 
 def show_amount(amount: int) -> float:
