@@ -6,6 +6,7 @@ a node's death delays its share by that much only. The store checks its own cloc
 make something late.
 """
 
+import asyncio
 import heapq
 from abc import abstractmethod
 from collections.abc import Collection
@@ -25,6 +26,7 @@ LONGEST_SLEEP = 30 * SECOND  # a lost hint costs this at most for a far moment, 
 LATER = SECOND
 PEEK = 5000
 FIRST_CHUNK, CHUNK = 25, 500  # of many that are due at once the first must not wait until hundreds are moved
+HEAD_START = 0.003  # seconds in which the first of many are handed out before the rest is moved
 
 
 class LookAhead(Running, Generic[Key]):
@@ -98,8 +100,10 @@ class LookAhead(Running, Generic[Key]):
         of another node's share with less haste, it was most likely moved there."""
         size = FIRST_CHUNK
         while keys := self._pop_due(size):
-            size = min(2 * size, CHUNK)
             left = await self.move(keys)
+            if len(keys) == FIRST_CHUNK:
+                await asyncio.sleep(HEAD_START)
+            size = min(2 * size, CHUNK)
             if left:
                 again = SOON if any(map(self._peers.is_home, left)) else LATER
                 self._look_at = min(self._look_at, self._clock.now() + again)
