@@ -7,6 +7,7 @@ from msgspec import Raw
 
 from foliot.api.call import Answer, Call, EventStream
 from foliot.api.headers import etag, if_match, request_key, wants_events
+from foliot.api.paging import paged
 from foliot.api.query import JobsQuery, LogsQuery, given, next_link
 from foliot.domain.access import Caller
 from foliot.domain.errors import BadInput
@@ -54,7 +55,7 @@ async def list_jobs(call: Call[None, JobsQuery]) -> Answer:
     jobs, cursor = await call.services.query.jobs(
         query.filter(), limit=query.limit, cursor=given(query.cursor), caller=call.caller
     )
-    return Answer(jobs, headers=(next_link(call.path, call.query_string, cursor=cursor),) if cursor else ())
+    return paged(call, jobs, cursor)
 
 
 async def update_job(call: Call[UpdateBody, None]) -> Answer:

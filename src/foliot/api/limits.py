@@ -1,7 +1,8 @@
 """The calls on concurrency keys."""
 
 from foliot.api.call import Answer, Call
-from foliot.api.query import PageQuery, given, next_link
+from foliot.api.paging import paged
+from foliot.api.query import PageQuery, given
 from foliot.wire import LimitBody
 
 
@@ -9,7 +10,7 @@ async def list_limits(call: Call[None, PageQuery]) -> Answer:
     page, cursor = await call.services.limits.page(
         limit=call.query.limit, cursor=given(call.query.cursor), caller=call.caller
     )
-    return Answer(page, headers=(next_link(call.path, call.query_string, cursor=cursor),) if cursor else ())
+    return paged(call, page, cursor)
 
 
 async def read_limit(call: Call[None, None]) -> Answer:

@@ -3,7 +3,8 @@
 from foliot.api.call import Answer, Call
 from foliot.api.headers import etag, if_match, request_key
 from foliot.api.jobs import NoFields
-from foliot.api.query import PageQuery, PreviewQuery, given, next_link
+from foliot.api.paging import paged
+from foliot.api.query import PageQuery, PreviewQuery, given
 from foliot.wire import BASE_PATH, BackfillBody, PreviewBody, ScheduleBody, ScheduleUpdateBody
 
 
@@ -24,7 +25,7 @@ async def list_schedules(call: Call[None, PageQuery]) -> Answer:
     page, cursor = await call.services.schedules.page(
         limit=call.query.limit, cursor=given(call.query.cursor), caller=call.caller
     )
-    return Answer(page, headers=(next_link(call.path, call.query_string, cursor=cursor),) if cursor else ())
+    return paged(call, page, cursor)
 
 
 async def read_schedule(call: Call[None, None]) -> Answer:
@@ -70,4 +71,4 @@ async def list_runs(call: Call[None, PageQuery]) -> Answer:
     page, cursor = await call.services.schedules.runs(
         call.schedule_id, limit=call.query.limit, cursor=given(call.query.cursor), caller=call.caller
     )
-    return Answer(page, headers=(next_link(call.path, call.query_string, cursor=cursor),) if cursor else ())
+    return paged(call, page, cursor)

@@ -1,6 +1,6 @@
 """Change jobs on a user's word: load, decide, save; when somebody else was faster, again from what is there now."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, assert_never
 
 import msgspec
@@ -84,7 +84,8 @@ class Control:
             job, due = _amended(record, body, lane, lane_id, caller, now)
             event = e.Reschedule(job=job, due=due)
             _allowed(record, transition(record.row, event, now, retry=record.job.retry), "changed")
-            event = msgspec.structs.replace(event, limit_id=await self._limit_after(record, body))  # not if refused
+            limits = await set_limits(self._store, [body], caller.namespace)  # not if refused
+            event = msgspec.structs.replace(event, limit_id=_limit_after(record, body, limits))
             decided = transition(record.row, event, now, retry=record.job.retry)
             if await self._save([_allowed(record, decided, "changed")], [record]):
                 return Changed(status="updated", job_id=shown_id(record.job))
@@ -98,11 +99,11 @@ class Control:
         """Change those that have not started, each at the time it has; how many."""
         records = [record for record in (await self._store.load(keys)).values() if not isinstance(record.row, Lease)]
         lanes = {record.job.id: await self._lane(record.job, body) for record in records}
-        limits = {record.job.id: await self._limit_after(record, body) for record in records}
+        limits = await set_limits(self._store, [body], caller.namespace)
 
         def decide(record: Record, now: int) -> Change | Refusal | None:
             job, due = _amended(record, body, *lanes[record.job.id], caller, now)
-            event = e.Reschedule(job=job, due=due, limit_id=limits[record.job.id])
+            event = e.Reschedule(job=job, due=due, limit_id=_limit_after(record, body, limits))
             return transition(record.row, event, now, retry=record.job.retry)
 
         return await self._change_all(records, decide)
@@ -183,13 +184,6 @@ class Control:
             return transition(record.row, event, now, retry=record.job.retry)
 
         return decide
-
-    async def _limit_after(self, record: Record, body: UpdateBody) -> int | None:
-        """The number of a job's concurrency key after a change."""
-        if body.concurrency is UNSET:
-            return None if isinstance(record.row, Ended) else record.row.limit_id
-        limits = await set_limits(self._store, [body], record.job.lane.namespace)
-        return limits[body.concurrency.key] if body.concurrency else None
 
     async def _lane(self, job: Job, body: UpdateBody) -> tuple[Lane, int]:
         lane = amended_lane(job, body)
@@ -274,6 +268,13 @@ def _amended(record: Record, body: UpdateBody, lane: Lane, lane_id: int, caller:
         limit_key=job.limit_key if body.concurrency is UNSET else body.concurrency.key if body.concurrency else None,
     )
     return changed, row.due if asked is None else max(asked, now)
+
+
+def _limit_after(record: Record, body: UpdateBody, limits: Mapping[str, int]) -> int | None:
+    """The number of a job's concurrency key after a change; `limits` has that of the key that is given."""
+    if body.concurrency is UNSET:
+        return None if isinstance(record.row, Ended) else record.row.limit_id
+    return limits[body.concurrency.key] if body.concurrency else None
 
 
 def _payload(body: UpdateBody) -> str:

@@ -74,7 +74,7 @@ class Firing:
         if not outcomes:
             return set()
         now = self._clock.now()
-        steps = [await self._step(outcome, now, _last_due(outcome) if punctual else 0) for outcome in outcomes]
+        steps = await self._steps(outcomes, now, punctual)
         took = await persist(lambda _again: self._store.save_schedules(steps))
         for step in steps:
             if step.schedule.id in took:
@@ -82,25 +82,39 @@ class Firing:
                 self._announce(step, tell)
         return took
 
-    async def _step(self, outcome: Outcome, now: Micros, not_before: Micros) -> Step:
-        """A decision with its jobs."""
-        schedule = outcome.schedule
-        jobs: list[NewJob] = []
-        if outcome.starts:
-            definition = decode_definition(schedule.definition)
-            template = SubmitBody(**msgspec.structs.asdict(definition.job))
-            lane = lane_of(template, schedule.namespace)
-            lane_id = (await self._store.lane_ids([lane]))[0]
-            limits = await set_limits(self._store, [template], schedule.namespace)
+    async def _steps(self, outcomes: Sequence[Outcome], now: Micros, punctual: bool) -> list[Step]:
+        """Decisions with their jobs; what these need of the store is asked for once for all of them."""
+        templates = {one.schedule.id: _template(one.schedule) for one in outcomes if one.starts}
+        lanes = {
+            one.schedule.id: lane_of(templates[one.schedule.id], one.schedule.namespace)
+            for one in outcomes
+            if one.starts
+        }
+        wanted = list(dict.fromkeys(lanes.values()))
+        numbers = dict(zip(wanted, await self._store.lane_ids(wanted), strict=True))
+        bodies: dict[str, list[SubmitBody]] = {}
+        for key, lane in lanes.items():
+            bodies.setdefault(lane.namespace, []).append(templates[key])
+        limits = {name: await set_limits(self._store, those, name) for name, those in bodies.items()}
+
+        def jobs(outcome: Outcome) -> list[NewJob]:
+            if not outcome.starts:
+                return []
+            schedule, lane = outcome.schedule, lanes[outcome.schedule.id]
             caller = Caller(name=schedule.owner, namespace=schedule.namespace)
-            keys = self._ids.take(len(outcome.starts), now)
-            for start, key in zip(outcome.starts, keys, strict=True):
+            made = []
+            for start, key in zip(outcome.starts, self._ids.take(len(outcome.starts), now), strict=True):
                 body = msgspec.structs.replace(
-                    template, job_id=run_name(schedule.name, start.due), schedule_time=to_time(start.at)
+                    templates[schedule.id], job_id=run_name(schedule.name, start.due), schedule_time=to_time(start.at)
                 )
-                job = parse_job(body, JobKey(key), lane, lane_id, caller, now, schedule_id=schedule.name)
-                jobs.append(new_job(body, job, now, limits=limits))
-        return Step(schedule=schedule, runs=outcome.runs, jobs=jobs, not_before=not_before)
+                job = parse_job(body, JobKey(key), lane, numbers[lane], caller, now, schedule_id=schedule.name)
+                made.append(new_job(body, job, now, limits=limits[lane.namespace]))
+            return made
+
+        return [
+            Step(schedule=one.schedule, runs=one.runs, jobs=jobs(one), not_before=_last_due(one) if punctual else 0)
+            for one in outcomes
+        ]
 
     async def _fire(
         self, standings: Sequence[Standing], now: Micros, *, fresh: bool
@@ -125,6 +139,10 @@ class Firing:
             self._wake.fire(schedule.next_due, schedule.id, tell=tell)
         if any(run.verdict is None for run in step.runs):
             self._wake.freed([schedule.id])  # the run it waits for may have ended while this was decided
+
+
+def _template(schedule: Schedule) -> SubmitBody:
+    return SubmitBody(**msgspec.structs.asdict(decode_definition(schedule.definition).job))
 
 
 def _last_due(outcome: Outcome) -> Micros:
