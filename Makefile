@@ -6,7 +6,7 @@ JOBS ?= 2
 COMPILE := pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench lock clean
+.PHONY: help setup run test check bench lock audit sbom clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -41,6 +41,15 @@ lock: ## renew the lock files from pyproject.toml (ARGS=--upgrade for newer vers
 	fi; \
 	"$$tool" $(COMPILE) --group dev $(ARGS) --output-file requirements-dev.txt; \
 	"$$tool" $(COMPILE) --group build --constraint requirements-dev.txt --no-annotate --output-file requirements.txt
+
+audit: .venv/dev.stamp ## ask the advisory services about the locked dependencies
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes -r requirements.txt -r requirements-dev.txt $(ARGS)
+	@for file in $$(git ls-files '*package.json'); do (cd "$$(dirname "$$file")" && npm audit); done
+
+sbom: .venv/dev.stamp ## write what a release is made of to dist/foliot.cdx.json (CycloneDX)
+	@mkdir -p dist
+	$(BIN)/cyclonedx-py requirements requirements.txt --pyproject pyproject.toml --mc-type application \
+		--output-reproducible --output-format JSON --output-file dist/foliot.cdx.json
 
 clean: ## remove .venv and every cache
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage dist

@@ -1,7 +1,8 @@
 """What Foliot can do on this machine, beside what the machine can do at all: `python -m bench --help`.
 
-    __main__ ─▶ measures, punctuality ─▶ site (database, node, worker) ◀─HTTP─ load, a process of its own
-                   │                     └─ worker runs noop_app, which notes each start on the sheet
+    __main__ ─▶ measures, punctuality, queues, graphs
+                   ├─▶ site (database, node, worker) ◀─HTTP─ load, a process of its own
+                   │    └─ worker runs noop_app, which notes each start on the sheet
                    └─▶ bare (the least statements a job's life takes, straight on the driver)
     readings ─▶ report (marks, tables, histograms)
 

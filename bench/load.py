@@ -24,10 +24,14 @@ BATCH = 1000
 TICK_SECONDS = 0.01
 PATIENCE_SECONDS = 60
 URGENT_AT = (0.3, 0.4, 0.5, 0.6, 0.7)  # shares of a burst that have started
+PLAIN_KIND = '"job_type":"noop"'
+PARENTS = 2  # of each child
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    mode: Literal["singly", "batches", "spaced", "steady", "future", "background", "burst", "schedules", "sdk"]
+    mode: Literal[
+        "singly", "batches", "spaced", "steady", "future", "background", "burst", "schedules", "sdk", "graphs"
+    ]
     port: int
     key: str
     sheet: str
@@ -37,6 +41,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     rate: float = 0.0  # jobs a second, where the plan has a pace
     lead: float = 1.5  # seconds until the first is due, where jobs are handed in before they are due
     runs: int = 0  # of each schedule
+    kinds: tuple[str, ...] = (PLAIN_KIND,)  # of batches: fields of jobs, as JSON without braces, one after the other
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,14 +55,30 @@ def payload(number: int) -> bytes:
     return head + b"x" * (PAYLOAD_BYTES - len(head) - 2) + b'"}'
 
 
-def job(number: int, due: datetime | None = None, more: bytes = b"") -> bytes:
+def job(number: int, due: datetime | None = None, more: bytes = b"", kind: str = PLAIN_KIND) -> bytes:
     when = f',"schedule_time":"{due.isoformat()}"'.encode() if due else b""
-    return b'{"job_type":"noop","payload":' + payload(number) + when + more + b"}"
+    return b"{" + kind.encode() + b',"payload":' + payload(number) + when + more + b"}"
 
 
-def batch(key: str, numbers: Sequence[int], due: Callable[[int], datetime] | None = None) -> bytes:
-    jobs = b",".join(job(number, due(number) if due else None) for number in numbers)
-    return request("/jobs/batch", key, b'{"jobs":[' + jobs + b"]}")
+def batch(
+    key: str,
+    numbers: Sequence[int],
+    due: Callable[[int], datetime] | None = None,
+    kinds: Sequence[str] = (PLAIN_KIND,),
+) -> bytes:
+    jobs = (job(number, due(number) if due else None, kind=kinds[number % len(kinds)]) for number in numbers)
+    return request("/jobs/batch", key, b'{"jobs":[' + b",".join(jobs) + b"]}")
+
+
+def graph(key: str, child: int, parents: Sequence[int]) -> bytes:
+    """A job and those that it waits for."""
+    names = [f"parent-{number}" for number in parents]
+    jobs: list[dict[str, object]] = [
+        {"job_type": "parent", "job_id": name, "payload": {"number": number, "child": child}}
+        for name, number in zip(names, parents, strict=True)
+    ]
+    jobs.append({"job_type": "noop", "payload": {"number": child, "pad": ""}, "depends_on": names})
+    return request("/jobs/batch", key, msgspec.json.encode({"jobs": jobs}))
 
 
 def nanoseconds(time: datetime) -> int:
@@ -88,6 +109,7 @@ class Load:
             "burst": self._burst,
             "schedules": self._schedules,
             "sdk": self._sdk,
+            "graphs": self._graphs,
         }
         try:
             return await modes[self._plan.mode]()
@@ -100,7 +122,8 @@ class Load:
         return await self._send_all([request("/jobs", self._plan.key, job(number)) for number in self._numbers])
 
     async def _batches(self) -> Outcome:
-        return await self._send_all([batch(self._plan.key, part) for part in self._parts(BATCH)])
+        plan = self._plan
+        return await self._send_all([batch(plan.key, part, kinds=plan.kinds) for part in self._parts(BATCH)])
 
     async def _background(self) -> Outcome:
         """Jobs that are not due while anybody looks."""
@@ -113,11 +136,21 @@ class Load:
 
     async def _spaced(self) -> Outcome:
         """One after the other, with a pause in which the system comes to rest."""
+        return await self._one_by_one([request("/jobs", self._plan.key, job(number)) for number in self._numbers])
+
+    async def _graphs(self) -> Outcome:
+        """Graphs one after the other. Children have the first numbers, their parents those after all of them."""
+        texts = []
+        for place, child in enumerate(self._numbers):
+            first = self._numbers.stop + place * PARENTS
+            texts.append(graph(self._plan.key, child, range(first, first + PARENTS)))
+        return await self._one_by_one(texts)
+
+    async def _one_by_one(self, texts: Sequence[bytes]) -> Outcome:
         latencies = []
         begin = time.perf_counter()
-        for number in self._numbers:
+        for number, text in zip(self._numbers, texts, strict=True):
             await asyncio.sleep((0.5 + random.random()) / self._plan.rate)
-            text = request("/jobs", self._plan.key, job(number))
             self._sheet.note_asked(number, time.time_ns())
             latencies.append(await self._send(self._connections[0], text))
         return Outcome(seconds=time.perf_counter() - begin, latencies=latencies)

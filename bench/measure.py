@@ -29,6 +29,9 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     minute: int = 100_000  # due within `minute_seconds`
     minute_seconds: float = 60
     schedules: int = 200
+    claims: int = 20_000  # jobs of one backlog under rules
+    claim_rounds: int = 3
+    graphs: int = 300
 
 
 QUICK: Final = Scale(
@@ -42,6 +45,9 @@ QUICK: Final = Scale(
     burst=3000,
     minute=10_000,
     minute_seconds=6,
+    claims=2000,
+    claim_rounds=1,
+    graphs=60,
 )
 LONG: Final = Scale(waiting=1_000_000, due_seconds=30, idle_seconds=20)
 

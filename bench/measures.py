@@ -5,6 +5,7 @@ import time
 from typing import Final
 
 from bench.databases import Databases
+from bench.graphs import graphs
 from bench.marks import Findings, Reading
 from bench.measure import (
     Measure,
@@ -19,6 +20,7 @@ from bench.measure import (
     percents_at_rest,
 )
 from bench.punctuality import burst, late, minute, schedules
+from bench.queues import queues
 from bench.site import CONCURRENCY, Site
 
 CONNECTIONS: Final = 64
@@ -148,6 +150,8 @@ MEASURES: Final[dict[str, Measure]] = {
     "burst": burst,
     "minute": minute,
     "schedules": schedules,
+    "queues": queues,
+    "graphs": graphs,
 }
 GROUPS: Final = {"time": ("late", "burst", "minute", "schedules")}
 LONG_ONES: Final = ("minute",)  # left out unless they are asked for

@@ -13,7 +13,8 @@ WORD = 8
 
 
 class Sheet:
-    """Numbers are jobs; times are nanoseconds since 1970. One process writes `asked`, one writes `started`."""
+    """Numbers are jobs; times are nanoseconds since 1970. One process writes `asked`, one writes `started`; of
+    jobs that wait for others the worker writes both."""
 
     def __init__(self, path: str) -> None:
         with Path(path).open("r+b") as file:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Self
@@ -17,7 +17,7 @@ import msgspec
 import psutil
 
 from bench.databases import Databases
-from bench.load import Outcome, Plan
+from bench.load import PLAIN_KIND, Outcome, Plan
 from bench.sheet import Sheet
 from tests.postgres_server import free_port
 
@@ -101,11 +101,11 @@ class Site:
         self.node, seconds = self._start_node()
         return seconds
 
-    def start_worker(self) -> Part:
+    def start_worker(self, app: str = "bench.noop_app:app", **more: str) -> Part:
         """A worker, once the node knows it."""
-        environ = {"FOLIOT_KEY": self._key, "BENCH_SHEET": self._sheet_path}
+        environ = {"FOLIOT_KEY": self._key, "BENCH_SHEET": self._sheet_path} | more
         options = ["--concurrency", str(CONCURRENCY), "--url", f"http://127.0.0.1:{self._port}"]
-        self.worker = Part("worker", ["-m", "foliot", "worker", "bench.noop_app:app", *options], self._folder, environ)
+        self.worker = Part("worker", ["-m", "foliot", "worker", app, *options], self._folder, environ)
         self.wait(lambda: bool(self.get("/workers")), START_SECONDS, "the worker to register")
         return self.worker
 
@@ -119,6 +119,7 @@ class Site:
         rate: float = 0.0,
         lead: float = 1.5,
         runs: int = 0,
+        kinds: Sequence[str] = (PLAIN_KIND,),
         meanwhile: Callable[[], None] = lambda: None,
     ) -> Outcome:
         """Put a load on the system, from a process of its own; `meanwhile` is called now and then."""
@@ -133,6 +134,7 @@ class Site:
             rate=rate,
             lead=lead,
             runs=runs,
+            kinds=tuple(kinds),
         )
         with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as words:
             process = subprocess.Popen(
@@ -174,15 +176,20 @@ class Site:
         return bool(self.get("/jobs?status=queued&status=running&limit=1") == [])
 
     def get(self, path: str) -> Any:
+        return self.call("GET", path)
+
+    def call(self, method: str, path: str, sent: Any = None) -> Any:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
+        headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
         try:
-            connection.request("GET", f"/api/v1{path}", headers={"Authorization": f"Bearer {self._key}"})
+            text = None if sent is None else msgspec.json.encode(sent)
+            connection.request(method, f"/api/v1{path}", text, headers)
             answer = connection.getresponse()
             body = answer.read()
             if answer.status != 200:
                 words = body.decode(errors="replace")[:500]
                 raise Broken(
-                    f"GET {path} was answered {answer.status}: {words}\nThe node's log:\n{self.node.log_end()}"
+                    f"{method} {path} was answered {answer.status}: {words}\nThe node's log:\n{self.node.log_end()}"
                 )
             if 'rel="next"' in (answer.getheader("Link") or "") and body == b"[]":
                 return None  # a page may be empty and not be the last

@@ -4,15 +4,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from bench.__main__ import chosen, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "bench", *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=18
-    )
+def run(*arguments: str, seconds: float = 18) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bench", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=seconds)
+
+
+def figures(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
+    """The cells of each row."""
+    assert done.returncode == 0, done.stderr
+    rows = [line.strip("| ").split("|") for line in done.stdout.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in rows[2:]]
 
 
 def test_a_quick_run_prints_a_table_of_figures_with_their_limits_and_marks() -> None:
@@ -51,6 +59,32 @@ def test_a_burst_tells_of_its_first_start_and_of_urgent_jobs_among_it() -> None:
         "… those queued at that moment waited on for",
         "… so many of them it went before",
     ]
+
+
+@pytest.mark.timeout(90)
+def test_what_rules_cost_is_told_in_percent_of_plain() -> None:
+    found = figures(run("--quick", "--only", "queues", "--store", "sqlite", "--jobs", "40", seconds=80))
+    assert [(row[0], row[4]) for row in found] == [
+        ("drain of a plain backlog beside those under rules", "-"),
+        ("… with 10,000 concurrency keys, of plain", "70"),
+        ("… with 100 lanes, of plain", "70"),
+        ("… policy `fair`, 1,000 fair keys, of plain", "-"),
+        ("… policy `fifo`, of plain", "-"),
+        ("… with a `max_concurrency` that is not reached, of plain", "-"),
+        ("… with a rate that is not reached, of plain", "-"),
+    ]
+    assert [row[1].split()[-1] for row in found] == ["jobs/s", *["%"] * 6]
+
+
+@pytest.mark.timeout(60)
+def test_graphs_tell_how_soon_a_child_starts_after_its_last_parent() -> None:
+    found = figures(run("--quick", "--only", "graphs", "--store", "sqlite", seconds=50))
+    assert [(row[0], row[4]) for row in found] == [
+        ("end of the last parent → start of its child, p50", "-"),
+        ("… p99", "10"),
+        ("… the longest", "-"),
+    ]
+    assert all(float(row[1].split()[0]) > 0 for row in found)
 
 
 def test_long_measures_run_only_when_asked_for() -> None:

@@ -1,15 +1,19 @@
 """Settings: where they come from, which place wins, and what is refused."""
 
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from foliot.cli.encryption_key import new_encryption_key
 from foliot.settings import Settings, SettingsError, load_settings
 
 NAMES = [field.name for field in msgspec.structs.fields(Settings)]
 POSTGRES = "postgresql://foliot@db/foliot"
+KEY = b64encode(bytes(range(32))).decode()
 OTHER_VALUES: dict[str, Any] = {
     "host": "::1",
     "port": 8080,
@@ -21,12 +25,37 @@ OTHER_VALUES: dict[str, Any] = {
     "worker_concurrency": 3,
     "processes": 2,
     "allow_commands": True,
+    "allow_command": "rsync,/usr/local/bin/backup.sh",
+    "command_user": "nobody",
+    "http_allow": "10.0.0.0/8,localhost:8080",
     "admin_key": "k" * 32,
+    "encryption_keys": f"b:{KEY},a:{KEY}",
+    "oidc_issuer": "https://login.example",
+    "oidc_audience": "jobs",
+    "oidc_client_id": "foliot",
+    "oidc_client_secret": "secret",
+    "oidc_roles": "groups:ops=operator",
     "lease_seconds": 60.5,
     "heartbeat_seconds": 2.5,
     "retention_days": 7.0,
+    "tls_cert": "node.pem",
+    "tls_key": "node.key",
+    "tls_client_ca": "workers.pem",
+    "insecure": True,
+    "max_connections": 5,
+    "client_seconds": 1.5,
+    "ca_file": "ca.pem",
+    "client_cert": "me.pem",
+    "client_key": "me.key",
     "url": "https://jobs.example",
     "log_level": "debug",
+}
+
+NEEDED = {  # what does not work alone
+    "processes": ("database",),
+    **dict.fromkeys(("tls_cert", "tls_key", "tls_client_ca"), ("tls_cert", "tls_key")),
+    **dict.fromkeys(("client_cert", "client_key"), ("client_cert", "client_key")),
+    **{name: ("oidc_issuer", "oidc_audience", "oidc_roles") for name in OTHER_VALUES if name.startswith("oidc_")},
 }
 
 
@@ -76,7 +105,7 @@ def test_an_empty_variable_counts_as_not_set() -> None:
 def test_every_setting_has_its_variable_and_its_line_in_the_file(name: str) -> None:
     value = OTHER_VALUES[name]
     assert value != getattr(Settings(), name)
-    given = {"database": POSTGRES} if name == "processes" else {}
+    given = {needed: OTHER_VALUES[needed] for needed in NEEDED.get(name, ()) if needed != name}
     from_environment = load_settings(given, {f"FOLIOT_{name.upper()}": str(value)})
     from_file = load_settings(given, {}, write(f"{name} = {msgspec.json.encode(value).decode()}"))
     assert getattr(from_environment, name) == getattr(from_file, name) == value
@@ -153,6 +182,12 @@ def test_a_wrong_value_of_the_file_is_refused_by_file_and_name() -> None:
         ({"retention_days": -1}, "retention_days is -1; it must be more than 0"),
         ({"lease_seconds": 19.9}, "lease_seconds (19.9) must be at least twice heartbeat_seconds (10)"),
         ({"worker_concurrency": 0}, "worker_concurrency is 0; it must be 1 or more"),
+        ({"max_connections": 0}, "max_connections is 0; it must be 1 or more"),
+        ({"client_seconds": 0}, "client_seconds is 0; it must be more than 0"),
+        ({"tls_cert": "node.pem"}, "tls_cert and tls_key go together"),
+        ({"tls_key": "node.key"}, "tls_cert and tls_key go together"),
+        ({"client_cert": "me.pem"}, "client_cert and client_key go together"),
+        ({"tls_client_ca": "workers.pem"}, "tls_client_ca is set, but no tls_cert"),
         ({"resources": "cpu"}, "resources is 'cpu'; it must be names with values, as in a=1,b=2"),
         ({"labels": "zone=eu,=x"}, "labels is 'zone=eu,=x'; it must be names with values"),
         ({"log_level": "loud"}, "log_level is 'loud'; use debug, info, warning, error"),
@@ -218,3 +253,57 @@ def test_clients_find_the_node_where_it_listens(host: str, url: str) -> None:
 
 def test_clients_find_the_node_where_its_url_says() -> None:
     assert Settings(url="https://jobs.example", host="::").node_url == "https://jobs.example"
+
+
+# what is secret
+
+
+def test_encryption_keys_are_a_ring_of_ids_and_keys_the_first_one_first() -> None:
+    settings = load_settings(environ={"FOLIOT_ENCRYPTION_KEYS": f" 2026b:{KEY}, 2026a:{KEY} ,"})
+    assert settings.key_ring == [("2026b", bytes(range(32))), ("2026a", bytes(range(32)))]
+    assert load_settings(environ={}).key_ring == []
+
+
+@pytest.mark.parametrize(
+    "keys", [KEY, f":{KEY}", f"{KEY}:2026a", f"a b:{KEY}", f"a:{KEY[:-8]}", "a:#", "a:", f"a:{KEY},{KEY}"]
+)
+def test_a_bad_encryption_key_is_refused_with_how_to_make_one_and_without_itself(keys: str) -> None:
+    message = refused(environ={"FOLIOT_ENCRYPTION_KEYS": keys})
+    assert "foliot keys new-encryption-key" in message
+    assert KEY[:8] not in message
+
+
+def test_an_id_stands_for_one_key() -> None:
+    assert "'a' is there twice" in refused(environ={"FOLIOT_ENCRYPTION_KEYS": f"a:{KEY},a:{KEY}"})
+
+
+def test_what_the_key_command_prints_is_a_key_ring() -> None:
+    found = [CliRunner().invoke(new_encryption_key).output for _ in range(2)]
+    assert len(load_settings(environ={"FOLIOT_ENCRYPTION_KEYS": ",".join(found)}).key_ring) == 2
+
+
+def test_settings_never_show_their_secrets() -> None:
+    settings = Settings(
+        database="postgresql://user:pa@ss/word@db/foliot?password=hunter2",
+        admin_key="hunter2" * 3,
+        oidc_client_secret="hunter2",
+        encryption_keys=f"a:{KEY}",
+    )
+    shown = repr(settings)
+    assert "user:***@db/foliot?password=***" in shown
+    for secret in ("hunter2", "pa@ss", "ss/word", KEY):
+        assert secret not in shown
+
+
+@pytest.mark.parametrize("name", ["admin_key", "encryption_keys"])
+def test_a_secret_of_the_wrong_type_is_not_shown(name: str) -> None:
+    write(f"{name} = 987654321987654321")
+    message = refused()
+    assert name in message
+    assert "987654321" not in message
+
+
+def test_an_address_that_can_not_be_used_is_told_without_its_password() -> None:
+    message = refused({"database": "mysql://user:hunter2@db/foliot"})
+    assert "mysql://user:***@db/foliot" in message
+    assert "hunter2" not in message

@@ -1,8 +1,11 @@
 """Everything that can be set, from weakest to strongest: defaults, `foliot.toml`, `FOLIOT_*`, command line."""
 
+import binascii
 import math
 import os
+import re
 import tomllib
+from base64 import b64decode
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,11 @@ import msgspec
 
 PREFIX = "FOLIOT_"
 LOG_LEVELS = ("debug", "info", "warning", "error")
+SECRETS = frozenset(("admin_key", "oidc_client_secret", "encryption_keys"))  # never shown, in no message
+HIDDEN = "***"
+
+_KEY_ID = re.compile(r"[A-Za-z0-9._-]{1,32}")
+_PASSWORD = re.compile(r"^([^:]*://[^:/?#@]*):.*@|(?<=[?&]password=)[^&]*")
 
 
 class SettingsError(Exception):
@@ -29,12 +37,30 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     resources: str = ""  # what a worker here offers besides its slots, as in cpu=4,memory=8Gi
     labels: str = ""  # what it is, as in zone=eu,disk=ssd
     processes: int = 1
-    allow_commands: bool = False
+    tls_cert: str = ""  # a PEM file: the node's certificate and those that vouch for it
+    tls_key: str = ""  # and its key
+    tls_client_ca: str = ""  # who vouches for workers; where it is given they must show a certificate
+    insecure: bool = False  # listen beyond this machine without TLS
+    max_connections: int = 10_000  # of one process
+    client_seconds: float = 20  # what a client may take for the head of a request, and for each 16 KiB after it
+    allow_commands: bool = False  # any program
+    allow_command: str = ""  # or the programs that `command` jobs may run, with commas between
+    command_user: str = ""  # whom they run as where the worker is root's
+    http_allow: str = ""  # what `http` jobs may call besides public addresses, as in 10.0.0.0/8,localhost:8080
     admin_key: str = ""
+    oidc_issuer: str = ""  # the identity provider; empty means none
+    oidc_audience: str = ""  # whom tokens must be for; empty means the client id
+    oidc_client_id: str = ""  # with which browsers log in
+    oidc_client_secret: str = ""
+    oidc_roles: str = ""  # who may what, as in groups:ops=operator,groups:dev=submitter@team-a
+    encryption_keys: str = ""  # as in b:BASE64,a:BASE64; the first seals, all open; empty means none is sealed
     lease_seconds: float = 30
     heartbeat_seconds: float = 10
     retention_days: float = 30
     url: str = ""  # where clients and workers find the node; empty means http://host:port
+    ca_file: str = ""  # PEM: whom clients and workers trust to vouch for a node; empty means whom the system trusts
+    client_cert: str = ""  # PEM: the certificate that they show
+    client_key: str = ""
     log_level: str = "info"
 
     @property
@@ -54,9 +80,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return _pairs("labels", self.labels)
 
     @property
+    def key_ring(self) -> list[tuple[str, bytes]]:
+        """The encryption keys with their ids, the one that seals first."""
+        return _key_ring(self.encryption_keys)
+
+    @property
     def node_url(self) -> str:
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::", "") else self.host
-        return self.url or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        scheme = "https" if self.tls_cert else "http"
+        return self.url or f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def __repr__(self) -> str:
+        shown = {
+            name: HIDDEN if name in SECRETS and value else masked(value) if name == "database" else value
+            for name, value in msgspec.structs.asdict(self).items()
+        }
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
 def load_settings(
@@ -119,7 +158,39 @@ def _convert(value: object, type_: Any, name: str) -> Any:
     try:
         return msgspec.convert(value, type_, strict=False)
     except msgspec.ValidationError:
-        raise SettingsError(f"{name} is {value!r}; it must be of type {type_.__name__}") from None
+        secret = name.rpartition(" ")[2].removeprefix(PREFIX).lower() in SECRETS
+        raise SettingsError(
+            f"{name} is {HIDDEN if secret else repr(value)}; it must be of type {type_.__name__}"
+        ) from None
+
+
+def masked(address: str) -> str:
+    """An address without its password."""
+    return _PASSWORD.sub(lambda found: HIDDEN if found[1] is None else f"{found[1]}:{HIDDEN}@", address)
+
+
+def _key_ring(text: str) -> list[tuple[str, bytes]]:
+    """Told by place where it has no usable id: what stands there may be the key itself."""
+    ring: dict[str, bytes] = {}
+    for place, part in enumerate(filter(None, map(str.strip, text.split(","))), 1):
+        key_id, colon, key = part.partition(":")
+        if not colon or not _KEY_ID.fullmatch(key_id):
+            raise SettingsError(
+                f"encryption_keys: number {place} must be an id (letters, digits, . _ -), a colon and a key; "
+                "make one with: foliot keys new-encryption-key"
+            )
+        if key_id in ring:
+            raise SettingsError(f"encryption_keys: the id {key_id!r} is there twice; each key needs its own")
+        try:
+            ring[key_id] = b64decode(key, validate=True)
+        except (binascii.Error, ValueError):
+            ring[key_id] = b""
+        if len(ring[key_id]) != 32:
+            raise SettingsError(
+                f"encryption_keys: the key {key_id!r} is not 32 bytes in base64; "
+                "make one with: foliot keys new-encryption-key"
+            )
+    return list(ring.items())
 
 
 def _pairs(setting: str, text: str) -> dict[str, str]:
@@ -135,13 +206,15 @@ def _pairs(setting: str, text: str) -> dict[str, str]:
 def _check(settings: Settings) -> None:
     _pairs("resources", settings.resources)
     _pairs("labels", settings.labels)
+    _key_ring(settings.encryption_keys)
     if not 0 <= settings.port <= 65535:
         raise SettingsError(f"port is {settings.port}; it must be 0 to 65535")
-    for name in ("heartbeat_seconds", "lease_seconds", "retention_days"):
+    for name in ("heartbeat_seconds", "lease_seconds", "retention_days", "client_seconds"):
         if not 0 < getattr(settings, name) < math.inf:
             raise SettingsError(f"{name} is {getattr(settings, name):g}; it must be more than 0")
-    if settings.worker_concurrency < 1:
-        raise SettingsError(f"worker_concurrency is {settings.worker_concurrency}; it must be 1 or more")
+    for name in ("worker_concurrency", "max_connections"):
+        if getattr(settings, name) < 1:
+            raise SettingsError(f"{name} is {getattr(settings, name)}; it must be 1 or more")
     if settings.lease_seconds < 2 * settings.heartbeat_seconds:
         raise SettingsError(
             f"lease_seconds ({settings.lease_seconds:g}) must be at least twice heartbeat_seconds "
@@ -155,8 +228,37 @@ def _check(settings: Settings) -> None:
             "Give --database postgresql://… or leave --processes at 1"
         )
     if not settings.store_url.startswith(("sqlite:", "postgresql:", "postgres:")):
-        raise SettingsError(f"database is {settings.database!r}; use postgresql://user@host/name or sqlite:///path")
+        shown = masked(settings.database)
+        raise SettingsError(f"database is {shown!r}; use postgresql://user@host/name or sqlite:///path")
     if settings.log_level.lower() not in LOG_LEVELS:
         raise SettingsError(f"log_level is {settings.log_level!r}; use {', '.join(LOG_LEVELS)}")
     if settings.admin_key and len(settings.admin_key) < 16:
         raise SettingsError("admin_key is shorter than 16 characters; make one with: openssl rand -hex 32")
+    _check_tls(settings)
+    _check_oidc(settings)
+
+
+def _check_tls(settings: Settings) -> None:
+    for one, other in (("tls_cert", "tls_key"), ("client_cert", "client_key")):
+        if bool(getattr(settings, one)) != bool(getattr(settings, other)):
+            raise SettingsError(f"{one} and {other} go together; where one file holds both, name it twice")
+    if settings.tls_client_ca and not settings.tls_cert:
+        raise SettingsError("tls_client_ca is set, but no tls_cert: only over TLS can a worker show a certificate")
+
+
+def _check_oidc(settings: Settings) -> None:
+    if not settings.oidc_issuer:
+        for name in ("oidc_audience", "oidc_client_id", "oidc_client_secret", "oidc_roles"):
+            if getattr(settings, name):
+                raise SettingsError(f"{name} is set, but no oidc_issuer: give the provider's address, or take it away")
+        return
+    if not (settings.oidc_audience or settings.oidc_client_id):
+        raise SettingsError(
+            "oidc_issuer is set, but neither oidc_audience nor oidc_client_id: a token must be made for somebody, "
+            "or those for other services would open this one"
+        )
+    if not settings.oidc_roles:
+        raise SettingsError(
+            "oidc_issuer is set, but no oidc_roles: nobody would be let in. "
+            "Say who may what, as in groups:ops=operator,groups:dev=submitter@team-a"
+        )

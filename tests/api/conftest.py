@@ -2,15 +2,19 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from foliot.api import create_app
+from foliot.clock import OffsetClock
 from foliot.main import open_node
 from foliot.node.node import Node
 from foliot.service import Services
+from foliot.service.access import Access
 from foliot.settings import Settings
+from foliot.store.base import AccessStore
 from tests.api.client import KEY, AsgiClient
 
 
@@ -29,7 +33,8 @@ def client(node: Node) -> AsgiClient:
 @pytest.fixture
 def bare_app() -> Any:
     """The application without anything behind it: whoever gets past it fails."""
-    return create_app(cast(Services, None), admin_key=KEY)
+    access = Access(cast(AccessStore, None), OffsetClock())
+    return create_app(cast(Services, SimpleNamespace(access=access)), admin_key=KEY)
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from foliot.api.auth import Permission
 from foliot.api.call import Call
 from foliot.api.headers import etag
 from foliot.api.openapi import make_document
 from foliot.api.routes import HEADERS, ROUTES, Route
+from foliot.domain.access import Permission
 from tests.api.client import AsgiClient
 
 DOCUMENT = make_document(ROUTES)
@@ -94,7 +94,7 @@ def test_every_reference_of_the_document_leads_somewhere() -> None:
 def test_patterns_are_written_for_every_language() -> None:
     assert r"\Z" not in str(DOCUMENT)
     pattern = DOCUMENT["components"]["schemas"]["SubmitBody"]["properties"]["job_type"]["pattern"]
-    assert pattern == "^[A-Za-z0-9._:-]{1,128}$"
+    assert pattern == r"^(?!\.{1,2}$)[A-Za-z0-9._:-]{1,128}$"
 
 
 class Page(HTMLParser):

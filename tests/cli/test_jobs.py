@@ -130,10 +130,16 @@ def test_a_result_that_is_not_there_yet_is_4(foliot: Run) -> None:
     assert foliot("jobs", "result", submitted(foliot, "none")).exit_code == 4
 
 
-def test_a_wrong_key_is_5_and_says_how_to_give_one(foliot: Run) -> None:
+def test_a_wrong_key_is_5_and_says_where_it_came_from_and_how_to_give_another(
+    foliot: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shown = foliot("jobs", "ls", "--key", "wrong")
     assert shown.exit_code == 5
-    assert "--key" in shown.stderr
+    assert "The key came from --key; give a good one with --key or FOLIOT_KEY" in shown.stderr
+    monkeypatch.setenv("FOLIOT_KEY", "wrong-too")
+    assert "came from FOLIOT_KEY" in foliot("jobs", "ls").stderr
+    monkeypatch.delenv("FOLIOT_KEY")
+    assert "No key was found" in foliot("jobs", "ls", "--data-dir", "nowhere").stderr
 
 
 def test_input_that_the_node_refuses_is_2(foliot: Run) -> None:

@@ -57,6 +57,7 @@ def test_every_option_becomes_its_field() -> None:
     words += ["--subdivision", "MD", "--closed", "2027-12-24", "--except", "2027-12-31", "--weekend", "fri"]
     words += ["--on-holiday", "skip", "--paused", "--payload", '{"n": 1}', "--queue", "slow", "--priority", "7"]
     words += ["--concurrency", "crm=1", "--resource", "cpu=2", "--require", "zone=eu", "--unique-key", "sync"]
+    words += ["--fair-key", "tenant-a"]
     body = created(*words, "--timeout", "10m", "--max-attempts", "5", "--tag", "a", "--tag", "b")
     assert body["job"].pop("retry")["max_attempts"] == 5
     assert body == {
@@ -90,6 +91,7 @@ def test_every_option_becomes_its_field() -> None:
             "resources": {"cpu": 2.0},
             "requires": {"zone": "eu"},
             "unique_key": "sync",
+            "fair_key": "tenant-a",
         },
     }
 

@@ -52,13 +52,14 @@ def test_every_option_becomes_its_field() -> None:
 def test_what_a_job_waits_for_and_asks_of_its_worker_becomes_its_fields() -> None:
     words = ["report", "--depends-on", "a", "--depends-on", "b:failure", "--depends-on", "nightly@2027-03-01T02:00:00Z"]
     words += ["--concurrency", "account=42=3", "--resource", "cpu=0.5", "--resource", "memory=256Mi"]
-    assert body_of(*words, "--require", "zone=eu=west", "--unique-key", "daily") == {
+    assert body_of(*words, "--require", "zone=eu=west", "--unique-key", "daily", "--fair-key", "tenant-a") == {
         "job_type": "report",
         "depends_on": ["a", {"job_id": "b", "on": "failure"}, "nightly@2027-03-01T02:00:00Z"],
         "concurrency": {"key": "account=42", "limit": 3},
         "resources": {"cpu": 0.5, "memory": "256Mi"},
         "requires": {"zone": "eu=west"},
         "unique_key": "daily",
+        "fair_key": "tenant-a",
     }
 
 

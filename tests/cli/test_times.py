@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import click
 import pytest
 
-from foliot.cli.times import DURATION, TIME, read_clock, show_moment, show_relative, show_span
+from foliot.cli.times import DURATION, TIME, read_clock, show_exact, show_moment, show_relative, show_span
+from foliot.domain.duration import SECOND, parse_duration
 
 NOON = datetime(2027, 3, 1, 12, tzinfo=UTC)
 
@@ -57,6 +58,11 @@ def test_a_duration_is_seconds_or_a_short_string() -> None:
 )
 def test_a_span_is_shown_in_one_or_two_units(seconds: float, text: str) -> None:
     assert show_span(seconds) == text
+
+
+@pytest.mark.parametrize("text", ["1d", "36h", "90m", "1s", "90s", "1.5s", "250ms", "0.5ms", "86400.5s"])
+def test_an_exact_duration_is_shown_as_it_would_be_typed(text: str) -> None:
+    assert show_exact(parse_duration(text, "x") / SECOND) == text
 
 
 def test_a_moment_is_shown_local_and_relative() -> None:

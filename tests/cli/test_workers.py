@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from foliot.cli.workers import load_text, offer_text
+from foliot.cli.workers import COLUMNS, load_text, offer_text
 from foliot.wire import WorkerInfo
 
 NOON = datetime(2027, 1, 1, 12, tzinfo=UTC)
@@ -41,3 +41,7 @@ def test_an_offer_is_told_as_it_is_given(resources: dict[str, float], labels: di
 
 def test_load_is_counted_in_slots() -> None:
     assert load_text(worker({"slot": 4, "cpu": 1})).endswith(" 1/4")
+
+
+def test_no_column_is_shown_twice() -> None:
+    assert len(set(COLUMNS)) == len(COLUMNS)

@@ -15,6 +15,7 @@ ADDRESS = "http://127.0.0.1:7070"  # what the pages call a node; a test puts its
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+_ENDS = {"<", ">", "|", "&", "||", "&&"}
 _COMMAND = re.compile(r"^(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?(foliot .+)$", re.MULTILINE)
 
 
@@ -38,7 +39,7 @@ def commands(page: Path) -> Iterator[list[str]]:
         if kind == "sh":
             for line in _COMMAND.findall(text.replace("\\\n", " ")):
                 words = shlex.split(line, comments=True)[1:]
-                yield words[: next((place for place, word in enumerate(words) if word in "<>|&"), None)]
+                yield words[: next((place for place, word in enumerate(words) if word in _ENDS), None)]
 
 
 def make_targets(page: Path) -> list[str]:

@@ -16,9 +16,24 @@ FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
 IN_WORDS = {  # an empty string in the code means something that a reader is told instead
     "database": "SQLite in the data directory",
     "admin_key": "made on first start",
+    "encryption_keys": "nothing is sealed",
     "url": "`http://host:port`",
     "resources": "only slots",
     "labels": "none",
+    "oidc_issuer": "none",
+    "oidc_audience": "the client id",
+    "oidc_client_id": "none",
+    "oidc_client_secret": "none",
+    "oidc_roles": "none",
+    "allow_command": "none",
+    "command_user": "the worker's own",
+    "http_allow": "nothing else",
+    "tls_cert": "no TLS",
+    "tls_key": "none",
+    "tls_client_ca": "none",
+    "ca_file": "whom the system trusts",
+    "client_cert": "none",
+    "client_key": "none",
 }
 
 

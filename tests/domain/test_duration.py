@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.domain.duration import DAY, HOUR, LONGEST, MINUTE, SECOND, parse_duration, show_duration
+from foliot.domain.duration import (
+    DAY,
+    HOUR,
+    LONGEST,
+    MINUTE,
+    SECOND,
+    parse_duration,
+    show_duration,
+    write_duration,
+)
 from foliot.domain.errors import BadInput
 
 
@@ -56,3 +65,8 @@ def test_a_shown_duration_reads_back(micros: int) -> None:
 def test_whole_seconds_are_shown_whole() -> None:
     assert repr(show_duration(90 * SECOND)) == "90"
     assert repr(show_duration(SECOND // 2)) == "0.5"
+
+
+@pytest.mark.parametrize("text", ["1us", "250ms", "90s", "5m", "36h", "2d"])
+def test_a_duration_is_written_as_it_may_be_given(text: str) -> None:
+    assert write_duration(parse_duration(text, "x")) == text

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from foliot.domain.ids import WorkerKey
 from foliot.domain.job import Lane
 from foliot.domain.needs import UNIT
-from foliot.domain.placement import Demand, Order, plan
+from foliot.domain.placement import Demand, Order, Turns, plan
 from foliot.domain.worker import Worker
 from tests.domain.rows import NOW
 
@@ -149,3 +149,55 @@ def test_without_room_or_work_there_is_nothing_to_order() -> None:
     assert plan([], LANES, {0: [1]}) == []
     assert plan([Demand(make_worker(1), slots(0))], LANES, {0: [1]}) == []
     assert plan([Demand(make_worker(1), slots(3))], LANES, {0: []}) == []
+
+
+@given(demands(picky=True), HEADS, st.dictionaries(st.sampled_from(["mail", "bills", "night"]), st.integers(0, 3)))
+def test_a_queue_with_limits_gets_no_more_than_they_leave(
+    asking: list[Demand], heads: dict[int, list[int]], rooms: dict[str, int]
+) -> None:
+    limited = {("default", queue): room for queue, room in rooms.items()}
+    orders = plan(asking, LANES, heads, rooms=limited)
+    given_: Counter[tuple[str, str]] = Counter()
+    for order in orders:
+        line = LANES[order.lane_id].line
+        given_[line] += order.count
+        assert order.limited == (line in limited)
+        assert order.count > 0
+    assert all(given_[line] <= room for line, room in limited.items())
+    free = plan(asking, LANES, heads)
+    if not any(room < sum(o.count for o in free if LANES[o.lane_id].line == line) for line, room in limited.items()):
+        assert sum(order.count for order in orders) == sum(order.count for order in free)
+
+
+def test_weights_hold_from_plan_to_plan_and_nothing_is_saved_up() -> None:
+    weights = {"mail": 2.0, "bills": 1.0}
+    turns = Turns(lambda line: weights[line[1]])
+    lanes = {number: LANES[number] for number in (0, 2)}
+    one = [Demand(make_worker(1), slots(1))]
+    for _ in range(50):  # one of them is alone for a while
+        plan(one, lanes, {2: [1]}, turns=turns)
+    taken: Counter[int] = Counter()
+    for _ in range(30):
+        (order,) = plan(one, lanes, {0: [1, 1], 2: [1, 1]}, turns=turns)
+        taken[order.lane_id] += order.count
+    assert taken == {0: 20, 2: 10}
+
+
+def test_who_shares_a_worker_is_not_disturbed_by_what_others_run() -> None:
+    """Nothing of `night`, which has a worker of its own, counts between `mail` and `bills`."""
+    for weights, shares in (({"mail": 1.0}, {0: 15, 2: 15, 4: 60}), ({"mail": 2.0}, {0: 20, 2: 10, 4: 60})):
+        turns = Turns(lambda line, weights=weights: weights.get(line[1], 1.0))  # type: ignore[misc]
+        asking = [
+            Demand(make_worker(1, queues=("mail", "bills")), slots(1)),
+            Demand(make_worker(2, queues=("night",)), slots(2)),
+        ]
+        taken: Counter[int] = Counter()
+        for _ in range(30):
+            taken += taken_by_lane(plan(asking, LANES, {0: [1], 2: [1], 4: [1, 2]}, turns=turns))
+        assert taken == shares
+
+
+def test_jobs_are_spread_over_workers_that_serve_different_queues_too() -> None:
+    asking = [Demand(make_worker(number, queues=("mail", f"host-{number}")), slots(10)) for number in range(5)]
+    taken = taken_by_worker(plan(asking, LANES, {0: [1] * 10}))
+    assert taken == dict.fromkeys(range(5), 2)

@@ -69,4 +69,4 @@ def test_workers_share_no_resources_by_default() -> None:
 
 
 def test_the_admin_acts_in_the_default_namespace() -> None:
-    assert Caller(name="admin", namespace=NAMESPACE) == ADMIN
+    assert Caller(name="admin", namespace=NAMESPACE, root=True) == ADMIN

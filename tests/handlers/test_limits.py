@@ -13,7 +13,9 @@ import pytest
 from foliot.handlers import load_handlers
 from foliot.handlers.cgroup import Group, Groups, NoGroups, own_group
 from foliot.handlers.limits import GroupLimits, Limits, Rlimits, groups, show_bytes
+from foliot.handlers.permissions import Permissions
 from foliot.wire import Report
+from tests.handlers.conftest import ANY_PROGRAM
 from tests.handlers.test_command import python
 from tests.worker.lone_runner import LoneRunner, assigned, error_of, result_of
 
@@ -38,7 +40,7 @@ async def run(lone: LoneRunner, code: str, **resources: float) -> tuple[Report, 
 
 @pytest.fixture
 async def roomy_lone() -> AsyncIterator[LoneRunner]:
-    lone = LoneRunner(load_handlers(allow_commands=True), resources={"memory": "8Gi", "cpu": 4})
+    lone = LoneRunner(load_handlers(Permissions(commands=ANY_PROGRAM)), resources={"memory": "8Gi", "cpu": 4})
     yield lone
     await lone.close()
 
@@ -151,6 +153,19 @@ def test_a_group_is_made_with_its_limits_and_the_program_begins_in_it(tmp_path: 
     words = GroupLimits(made, "memory").words([sys.executable, "-c", "import os; print(os.getpid())"])
     process = subprocess.run(words, capture_output=True, check=True, text=True)
     assert (made.path / "cgroup.procs").read_text() == process.stdout
+
+
+@needs_limits
+def test_another_users_program_begins_in_its_group_too(tmp_path: Path) -> None:
+    """Moved by the worker, before its first step: it writes only after its number was written."""
+    made = Groups(folder(tmp_path)).make("j_1-2", memory=MEMORY, cpu=None)
+    procs = made.path / "cgroup.procs"
+    limits = GroupLimits(made, "memory", own_user=False)
+    words = limits.words([sys.executable, "-c", f"print(open({str(procs)!r}).read())"])
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        limits.begin(process.pid)
+        printed, _ = process.communicate()
+    assert printed.strip() == str(process.pid)
 
 
 def test_a_share_of_the_processors_may_be_small_but_not_too_small_for_the_kernel(tmp_path: Path) -> None:

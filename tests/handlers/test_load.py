@@ -36,12 +36,12 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_built_in_handlers_are_there() -> None:
-    assert {"echo", "http", "command"} <= set(load_handlers(allow_commands=False))
+    assert {"echo", "http", "command"} <= set(load_handlers())
 
 
 @pytest.mark.usefixtures("plugin")
 def test_entry_points_become_handlers_and_a_broken_one_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    handlers = load_handlers(allow_commands=False)
+    handlers = load_handlers()
     found = {name: handlers[name].isolation for name in ("plain", "coroutine", "own.name")}
     assert found == {"plain": "thread", "coroutine": "async", "own.name": "process"}
     assert not {"nothing", "missing"} & set(handlers)

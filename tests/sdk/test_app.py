@@ -36,6 +36,7 @@ def test_the_address_is_given_or_in_the_environment_or_this_machine() -> None:
 
 def test_the_key_is_given_or_in_the_environment_or_in_this_machines_data(tmp_path: Path) -> None:
     (tmp_path / "admin.key").write_text("from-the-file\n")
+    (tmp_path / "admin.key").chmod(0o600)
     data = {"FOLIOT_DATA_DIR": str(tmp_path)}
     assert find_key("http://127.0.0.1:1", "given", {"FOLIOT_KEY": "k"}) == "given"
     assert find_key("http://127.0.0.1:1", None, {"FOLIOT_KEY": "k", "FOLIOT_ADMIN_KEY": "a"}) == "k"
@@ -49,6 +50,7 @@ def test_the_key_is_given_or_in_the_environment_or_in_this_machines_data(tmp_pat
 )
 def test_this_machines_key_is_not_shown_to_another(url: str, tmp_path: Path) -> None:
     (tmp_path / "admin.key").write_text("from-the-file\n")
+    (tmp_path / "admin.key").chmod(0o600)
     assert find_key(url, None, {"FOLIOT_DATA_DIR": str(tmp_path)}) is None
 
 
@@ -60,6 +62,7 @@ def test_a_key_that_is_written_later_is_found(
     monkeypatch.setenv("FOLIOT_DATA_DIR", str(tmp_path))
     with Foliot(node.url) as app:
         (tmp_path / "admin.key").write_text(KEY)
+        (tmp_path / "admin.key").chmod(0o600)
         assert app.submit("note").status() == "queued"
 
 

@@ -18,7 +18,15 @@ from foliot import AsyncClient, Client, Foliot
 from foliot.domain.errors import BadInput
 from foliot.sdk.apply import Difference, apply_at_start, carry_out, find_existing, plan
 from foliot.sdk.failures import Stale
-from foliot.wire import CalendarBody, ConcurrencyBody, RetryBody, ScheduleBody, ScheduleUpdateBody, TemplateBody
+from foliot.wire import (
+    CalendarBody,
+    ConcurrencyBody,
+    RetryBody,
+    ScheduleBody,
+    ScheduleUpdateBody,
+    SubmitBody,
+    TemplateBody,
+)
 from tests.sdk.served_node import KEY, ServedNode
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,6 +57,23 @@ def applied(client: Client, declared: Sequence[ScheduleBody], **more: Any) -> li
     differences = planned(client, declared, **more)
     done = client.thread.run(lambda: carry_out(client.aio, differences))
     return [each.action for each in done]
+
+
+def test_secret_values_are_handed_in_each_time_and_never_shown(client: Client) -> None:
+    def declared(password: str) -> list[ScheduleBody]:
+        payload = Raw(msgspec.json.encode({"user": "u", "password": password}))
+        return [body("secret", **job(payload=payload, secret_fields=["password"]))]
+
+    made = planned(client, declared("hunter2"))
+    assert "hunter2" not in str(made[0].fields)
+    assert applied(client, declared("hunter2")) == ["create"]
+    again = planned(client, declared("hunter2"))
+    assert again[0].fields == {"job.payload": ({"user": "u", "password": "***"},) * 2}
+    assert applied(client, declared("hunter2")) == ["change"]
+    assert client.schedule("secret").version == 1  # the node knows that nothing has changed
+    assert applied(client, declared("hunter3")) == ["change"]
+    assert client.schedule("secret").version == 2
+    assert applied(client, declared("***")) == ["same"]
 
 
 def test_what_is_missing_is_made_and_then_the_same(client: Client) -> None:
@@ -87,6 +112,7 @@ FULL = body(
         requires={"zone": "eu", "disk": "ssd"},
         concurrency=ConcurrencyBody(key="mail", limit=2),
         unique_key="daily",
+        fair_key="tenant-a",
     ),
 )
 ALIKE = body(
@@ -116,6 +142,7 @@ ALIKE = body(
         requires={"disk": "ssd", "zone": "eu"},
         concurrency=ConcurrencyBody(limit=2, key="mail"),
         unique_key="daily",
+        fair_key="tenant-a",
     ),
 )
 DEFAULTS = body(
@@ -139,6 +166,7 @@ DEFAULTS = body(
         requires={},
         concurrency=None,
         unique_key=None,
+        fair_key=None,
     ),
 )
 
@@ -281,6 +309,28 @@ async def test_one_that_is_refused_is_told_and_holds_up_no_other(
     assert "schedule over could not be applied: end_time: " in caplog.text
 
 
+async def test_a_worker_without_the_right_to_declare_is_told_once_which_roles_have_it(
+    node: ServedNode, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with AsyncClient(node.url, KEY) as admin:
+        await admin.create_schedule(body("same"))
+        worker = (await admin.create_key("mailer", "worker")).key
+        narrow = (await admin.create_key("narrow", "operator", queues=["mail"])).key
+    declared = [body("a"), body("same"), body("b"), body("in-reach", **job(queue="mail"))]
+    async with AsyncClient(node.url, worker) as client:
+        await apply_at_start(client, declared)
+        assert [each.schedule_id for each in await client.schedules()] == ["same"]
+    (record,) = [each for each in caplog.records if each.name == "foliot.schedules"]
+    assert "these schedules were not declared: a, b, in-reach (the role worker" in record.getMessage()
+    assert "A key of the role operator or admin that reaches them can" in record.getMessage()
+    caplog.clear()
+    async with AsyncClient(node.url, narrow) as client:
+        await apply_at_start(client, declared)
+    async with AsyncClient(node.url, KEY) as admin:
+        assert {each.schedule_id for each in await admin.schedules()} == {"same", "in-reach"}
+    assert "a, same, b (this key reaches only the queues mail" in caplog.text
+
+
 def test_an_embedded_app_makes_its_schedules_when_it_starts_and_runs_them(tmp_path: Path) -> None:
     def declare(every: str) -> Foliot:
         app = Foliot(f"sqlite:///{tmp_path / 'jobs.db'}")
@@ -332,6 +382,28 @@ def test_a_worker_makes_the_schedules_of_its_app(
         assert told is not None
         assert msgspec.json.decode(client.schedule("greet").job)["queue"] == "polite"
         job_id = client.trigger_schedule("greet").job_id
+        assert client.outcome(job_id, timeout=15) == "you"
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(15) == 0
+
+
+def test_a_worker_whose_key_may_not_declare_runs_its_jobs_all_the_same(
+    client: Client, node: ServedNode, tmp_path: Path
+) -> None:
+    (tmp_path / "declared_app.py").write_text(APP)
+    own = {name: value for name, value in os.environ.items() if not name.startswith("FOLIOT_")}
+    environ = {**own, "FOLIOT_URL": node.url, "FOLIOT_KEY": client.create_key("greeter", "worker").key}
+    with subprocess.Popen(
+        [sys.executable, "-m", "foliot", "worker", "declared_app:app"],
+        cwd=tmp_path,
+        env=environ,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as worker:
+        assert worker.stderr is not None
+        told = next((line for line in worker.stderr if "these schedules were not declared: greet" in line), None)
+        assert told is not None
+        job_id = client.submit(SubmitBody(job_type="greet", queue="polite", payload=Raw(b'{"name": "you"}')))
         assert client.outcome(job_id, timeout=15) == "you"
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(15) == 0

@@ -71,6 +71,7 @@ def test_every_field_arrives(app: Foliot) -> None:
         timeout=timedelta(minutes=2),
         retry=5,
         owner="treasury",
+        fair_key=lambda currency: f"tenant-{currency}",
     )
     @app.job(queue="slow", name="pay")
     def pay_out(count: int, currency: str) -> None: ...
@@ -102,6 +103,7 @@ def test_every_field_arrives(app: Foliot) -> None:
         "tags": ["money"],
         "timeout": 120.0,
         "owner": "treasury",
+        "fair_key": "tenant-EUR",
     }
 
 

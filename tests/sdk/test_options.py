@@ -33,6 +33,7 @@ def body(**options: Any) -> Any:
         ({"requires": {"zone": "eu"}}, {"requires": {"zone": "eu"}}),
         ({"concurrency": ("a", 2), "unique_key": "k"}, {"concurrency": {"key": "a", "limit": 2}, "unique_key": "k"}),
         ({"concurrency": {"key": "a", "limit": 2}}, {"concurrency": {"key": "a", "limit": 2}}),
+        ({"fair_key": "tenant-a"}, {"fair_key": "tenant-a"}),
         ({"depends_on": "a"}, {"depends_on": ["a"]}),
         ({"depends_on": ["a", "b", "a"]}, {"depends_on": ["a", "b"]}),
         (
@@ -78,6 +79,7 @@ def test_the_times_of_a_retry_are_durations_of_any_kind() -> None:
         ({"concurrency": "a"}, "concurrency"),
         ({"concurrency": lambda account: ("a", 1)}, "concurrency can be a function only where"),
         ({"unique_key": lambda account: "a"}, "unique_key can be a function only where"),
+        ({"fair_key": lambda account: "a"}, "fair_key can be a function only where"),
         ({"depends_on": [("a", "soon")]}, "is no dependency; it is a job, or a pair of one and success or failure"),
         ({"depends_on": ["a", ("a", "any")]}, "a is depended on twice, for success and for any"),
         ({"depends_on": 5}, "depends_on is a list of jobs"),
@@ -161,12 +163,14 @@ def test_keys_may_be_functions_of_the_arguments_by_name() -> None:
     @app.job(
         concurrency=lambda account: (f"account-{account}", 1),
         unique_key=lambda **given: "/".join(f"{name}={value}" for name, value in sorted(given.items())),
+        fair_key=lambda account: f"tenant-{account % 10}",
     )
     def charge(account: int, amount: float = 5.0, *, why: str = "fee") -> None: ...
 
     made = sent(charge, 42)
     assert made["concurrency"] == {"key": "account-42", "limit": 1}
     assert made["unique_key"] == "account=42/amount=5.0/why=fee"
+    assert made["fair_key"] == "tenant-2"
     assert made["payload"] == {"account": 42}
     assert sent(charge, account=7, amount=1)["concurrency"]["key"] == "account-7"
     other = charge.options(concurrency=lambda amount, limit=3: {"key": f"of-{amount}", "limit": limit}, unique_key=None)
@@ -177,6 +181,7 @@ def test_keys_may_be_functions_of_the_arguments_by_name() -> None:
     assert template.concurrency is not None
     assert template.concurrency is not msgspec.UNSET
     assert template.concurrency.key == "account-1"
+    assert template.fair_key == "tenant-1"
 
 
 def test_a_key_of_an_argument_that_the_job_does_not_take_is_refused_where_it_is_written() -> None:

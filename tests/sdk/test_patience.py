@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from foliot.sdk.async_client import AsyncClient
-from foliot.sdk.failures import Unavailable, Unreachable
+from foliot.sdk.failures import Conflict, Unavailable, Unreachable
 from foliot.sdk.transport import Answer, HttpTransport
 from foliot.wire import SubmitBody
 from tests.sdk.cutting_proxy import CuttingProxy
@@ -39,6 +39,17 @@ async def test_a_busy_node_is_asked_again_with_the_same_key(node: ServedNode, st
         await client.submit(SubmitBody(job_type="note"))
     assert len(busy.keys) == 3
     assert len(set(busy.keys)) == 1
+
+
+async def test_what_is_not_safe_to_repeat_is_asked_again_only_where_it_was_turned_away_unseen(node: ServedNode) -> None:
+    async with AsyncClient(node.url, KEY) as direct:
+        await direct.create_key("ci", "viewer")
+    for status, tries in ((429, 2), (503, 1)):
+        busy = Busy(node.url, 1, status, "0")
+        async with AsyncClient(node.url, KEY, transport=busy) as client:
+            with pytest.raises(Conflict if status == 429 else Unavailable):
+                await client.create_key("ci", "viewer")
+        assert len(busy.keys) == tries
 
 
 async def test_a_wait_that_is_asked_for_and_longer_than_the_patience_ends_it(node: ServedNode) -> None:

@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from foliot.domain.access import ADMIN
-from foliot.domain.ids import ScheduleKey
+from foliot.domain.ids import IdMaker, ScheduleKey
 from foliot.domain.schedule import Schedule, Standing, run_name
 from foliot.service.schedules import Schedules
+from foliot.service.sealing import Sealer
 from foliot.store.base import Filter
 from foliot.wire import (
     BackfillBody,
@@ -44,8 +45,10 @@ def schedule_body(**fields: object) -> ScheduleBody:
 class Almanac(World):
     """Schedules are called `beat` unless a test says otherwise."""
 
-    def __init__(self, store: Meddling, clock: ManualClock) -> None:
-        super().__init__(store, clock=clock, lease=LONG)
+    def __init__(
+        self, store: Meddling, clock: ManualClock, sealer: Sealer | None = None, ids: IdMaker | None = None
+    ) -> None:
+        super().__init__(store, clock=clock, lease=LONG, sealer=sealer, ids=ids)
         self.freed: set[ScheduleKey] = set()
         self.wake.on_freed.append(self.freed.update)
 

@@ -12,6 +12,7 @@ from foliot.domain.duration import SECOND
 from foliot.domain.ids import JOB, WORKER, IdMaker, JobKey, WorkerKey, parse
 from foliot.domain.job import Record
 from foliot.service import Services
+from foliot.service.sealing import Sealer
 from foliot.service.wake import Wake
 from foliot.wire import AssignedJob, ErrorInfo, ExchangeAnswer, ExchangeBody, RegisterBody, Report, SubmitBody
 from tests.service.meddling import Meddling
@@ -35,14 +36,27 @@ class World:
     """A node's services and short words for what tests do with them."""
 
     def __init__(
-        self, store: Meddling, *, clock: ManualClock | None = None, lease: float = 30, heartbeat: float = 10
+        self,
+        store: Meddling,
+        *,
+        clock: ManualClock | None = None,
+        lease: float = 30,
+        heartbeat: float = 10,
+        sealer: Sealer | None = None,
+        ids: IdMaker | None = None,
     ) -> None:
         self.store = store
         self.clock = clock or ManualClock()
         self.wake = Wake()
-        self.ids = IdMaker(node=1)
+        self.ids = ids or IdMaker(node=1)
         self.services = Services(
-            store, self.clock, self.ids, self.wake, lease=round(lease * SECOND), heartbeat=round(heartbeat * SECOND)
+            store,
+            self.clock,
+            self.ids,
+            self.wake,
+            lease=round(lease * SECOND),
+            heartbeat=round(heartbeat * SECOND),
+            sealer=sealer,
         )
 
     async def submit(self, job_type: str = "echo", **fields: object) -> str:

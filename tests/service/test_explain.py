@@ -9,10 +9,23 @@ import pytest
 
 from foliot.domain.access import ADMIN
 from foliot.service.explain import PLENTY
-from foliot.wire import ErrorInfo, LimitBody, WhyInfo
+from foliot.wire import ErrorInfo, LimitBody, QueueBody, RateLimitBody, WhyInfo
 from tests.service.almanac import Almanac, at, open_almanac
 
-OBSTACLES = ("hold", "dependency", "time", "limit", "no_worker")
+OBSTACLES = {
+    "hold": "hold",
+    "dependency": "dependency",
+    "time": "time",
+    "key": "limit",
+    "queue": "queue_hold",
+    "type": "queue_hold",
+    "rate": "rate",
+    "full": "limit",
+    "no_worker": "no_worker",
+}
+"""What can stand in a job's way, and the word for it."""
+SUBSETS = [chosen for size in range(len(OBSTACLES) + 1) for chosen in combinations(OBSTACLES, size)]
+SOME_SUBSETS = [each for each in SUBSETS if len(each) <= 2] + random.Random(4).sample(SUBSETS, 60) + [tuple(OBSTACLES)]
 Removal = Callable[[], Awaitable[object]]
 
 
@@ -37,6 +50,7 @@ async def duties(almanac: Almanac) -> None:
         pass
     await almanac.store.admit([due.id for due in await almanac.store.peek_due(now, 100) if due.time <= now])
     await almanac.services.limits.give_forgotten()
+    almanac.services.gate.let_in()
     await almanac.services.dispatch.look()
 
 
@@ -55,14 +69,23 @@ class Stage:
             parent = await almanac.submit("parent")
             fields["depends_on"] = [parent]
             self.removals["dependency"] = self._complete_parent
-        if "limit" in obstacles:
+        if "key" in obstacles:
             holder = await almanac.submit("holder", concurrency={"key": "k", "limit": 1})
             await duties(almanac)
-            self.removals["limit"] = lambda: almanac.cancel(holder)
+            self.removals["key"] = lambda: almanac.cancel(holder)
         fields["concurrency"] = {"key": "k", "limit": 1}
         if "time" in obstacles:
             fields["schedule_time"] = (at(0) + timedelta(hours=1)).isoformat()
             self.removals["time"] = self._wait_an_hour
+        fields["queue"] = "line"
+        if "rate" in obstacles or "full" in obstacles:
+            await self._fill_queue(obstacles)
+        if "queue" in obstacles:
+            await almanac.services.queues.pause("line", if_match=None, caller=ADMIN)
+            self.removals["queue"] = lambda: almanac.services.queues.resume("line", if_match=None, caller=ADMIN)
+        if "type" in obstacles:
+            await almanac.services.queues.hold_type("job", held=True, caller=ADMIN)
+            self.removals["type"] = lambda: almanac.services.queues.hold_type("job", held=False, caller=ADMIN)
         if "no_worker" in obstacles:
             self.removals["no_worker"] = self._start_worker
         else:
@@ -82,6 +105,25 @@ class Stage:
         worker = self.worker or await self.almanac.worker(job_types=["none"])
         return [job.job_id for job in await self.almanac.take(worker)] == [self.job_id]
 
+    async def _fill_queue(self, obstacles: tuple[str, ...]) -> None:
+        """Another job uses up what the queue allows: a start in ten hours, one that runs."""
+        rules = {"rate": QueueBody(rate_limit=RateLimitBody(limit=1, per="10h")), "full": QueueBody(max_concurrency=1)}
+        for each in obstacles:
+            if each in rules:
+                await self._set_queue(rules[each])
+        worker = await self.almanac.worker(job_types=["filler"])
+        await self.almanac.submit("filler", queue="line")
+        running = await self.almanac.take_one(worker)
+        if "full" in obstacles:
+            self.removals["full"] = lambda: self.almanac.report(worker, running, "success")
+        else:
+            await self.almanac.report(worker, running, "success")
+        if "rate" in obstacles:
+            self.removals["rate"] = lambda: self._set_queue(QueueBody(rate_limit=None))
+
+    async def _set_queue(self, rules: QueueBody) -> None:
+        await self.almanac.services.queues.set("line", rules, if_match=None, caller=ADMIN)
+
     async def _start_worker(self) -> None:
         self.worker = await self.almanac.worker(job_types=["job"])
 
@@ -95,7 +137,7 @@ class Stage:
 
 @pytest.mark.parametrize(
     "obstacles",
-    [chosen for size in range(len(OBSTACLES) + 1) for chosen in combinations(OBSTACLES, size)],
+    SOME_SUBSETS,
     ids="+".join,
 )
 async def test_it_runs_once_every_reason_that_was_named_is_gone_and_not_before(
@@ -106,7 +148,7 @@ async def test_it_runs_once_every_reason_that_was_named_is_gone_and_not_before(
     left = list(obstacles)
     random.Random("+".join(obstacles)).shuffle(left)
     while left:
-        assert sorted(await words(almanac, stage.job_id)) == sorted(left)
+        assert sorted(await words(almanac, stage.job_id)) == sorted(OBSTACLES[each] for each in left)
         assert not await stage.runs()
         await stage.remove(left.pop())
     told = await why(almanac, stage.job_id)
@@ -150,6 +192,26 @@ async def test_holders_of_a_key_are_named_and_how_many_wait_before(almanac: Alma
     assert reason.by == ["k0", "k1"]
     await almanac.services.limits.set("account", LimitBody(limit=4), ADMIN)
     assert await words(almanac, jobs[3]) == []
+
+
+async def test_the_limits_of_a_queue_are_told_with_their_numbers(almanac: Almanac) -> None:
+    worker = await almanac.worker()
+    rules = QueueBody(max_concurrency=1, rate_limit=RateLimitBody(limit=1, per="1m"))
+    await almanac.services.queues.set("line", rules, if_match=None, caller=ADMIN)
+    _, second = [await almanac.submit(queue="line") for _ in range(2)]
+    assert len(await almanac.take(worker)) == 1
+    told = await why(almanac, second)
+    assert [each.detail for each in told.reasons] == [
+        "the queue line lets 1 start in 1m; the next can start when its time comes",
+        "1 of 1 jobs of the queue line run",
+    ]
+    assert told.reasons[0].until is not None
+    assert told.reasons[0].until - at(60) < timedelta(milliseconds=1)
+    assert told.expected_start is None
+    await almanac.services.queues.set(
+        "line", QueueBody(rate_limit=RateLimitBody(limit=1, per="1m", burst=5)), if_match=None, caller=ADMIN
+    )
+    assert [each.reason for each in (await why(almanac, second)).reasons] == ["limit"]
 
 
 async def test_the_nearest_worker_tells_what_is_missing(almanac: Almanac) -> None:

@@ -216,7 +216,7 @@ async def test_a_child_that_comes_while_its_parent_moves_finds_it(nodes: list[Po
 async def test_a_claim_that_began_before_a_child_came_takes_its_parent_whole_or_not_at_all(
     nodes: list[PostgresStore], scene: Scene, sql: asyncpg.Connection, held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin = "from unnest($1::int[], $2::bigint[], $3::int[])"
+    begin = "from unnest($1::int[], $2::bigint[], $3::int[], $10::boolean[])"
     assert begin in SQL["claim"]
     stopped = SQL["claim"].replace(
         begin, f"from (select pg_advisory_xact_lock(77)) stop, {begin.removeprefix('from ')}"

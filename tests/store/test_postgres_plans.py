@@ -52,6 +52,10 @@ class Filled:
         self.unique: list[str] = []
         self.children: list[JobKey] = []
         self.parent = JobKey(0)
+        self.queues: list[int] = []
+        self.queue_names: list[str] = []
+        self.lanes: list[int] = []
+        self.fair_keys: list[str] = []
 
     async def fill(self) -> None:
         scene = self.scene
@@ -81,6 +85,7 @@ class Filled:
         self.ended = [c.lease.id for c in done][:ASKED]
         await self._fill_schedules()
         await self._fill_limits()
+        await self._fill_queues([c.lease.id for c in held])
         await self._fill_graph(done[0].lease.id, [c.lease.id for c in held])
 
     async def _fill_limits(self) -> None:
@@ -121,6 +126,46 @@ class Filled:
             "from unnest($1::text[], $2::bigint[]) as u (key, id)",
             self.unique,
             [first + n for n in range(ROWS)],
+        )
+
+    async def _fill_queues(self, leased: list[JobKey]) -> None:
+        """Queues each with a lease that counts, some with a lane; one in ten is special. One has thousands of fair
+        keys, half of which its time has passed."""
+        prefix = f"q{self.scene.new_id()}-"
+        rows = await self.connection.fetch(
+            "insert into queues (namespace, name, most, limited, special, fair_time) "
+            "select 'default', $2 || n, 9, true, n % 10 = 0, 1000 from generate_series(1, $1) as g (n) "
+            "returning queue_id, name",
+            ROWS,
+            prefix,
+        )
+        numbers = [row[0] for row in rows]
+        self.queues, self.queue_names = numbers[:ASKED], [row[1] for row in rows][:ASKED]
+        lanes = await self.connection.fetch(
+            "insert into lanes (namespace, queue, job_type) select 'default', $2 || n, 'echo' "
+            "from generate_series(1, $1) as g (n) returning lane_id",
+            ASKED,
+            prefix,
+        )
+        self.lanes = [row[0] for row in lanes]
+        await self.connection.execute(
+            "insert into held_types (namespace, job_type) select 'default', 't' || n "
+            "from generate_series(1, $1) as g (n) on conflict do nothing",
+            ROWS,
+        )
+        await self.connection.execute(
+            "update leases set queue_id = u.queue_id from unnest($1::bigint[], $2::int[]) as u (id, queue_id) "
+            "where u.id = leases.id and leases.id <> all($3::bigint[])",
+            leased,
+            numbers,
+            self.leased,
+        )
+        self.fair_keys = [f"k{number}" for number in range(ROWS)]
+        await self.connection.execute(
+            "insert into shares (queue_id, fair_key, time) "
+            "select $1, 'k' || n, 500 + n from generate_series(0, $2 - 1) as g (n)",
+            self.queues[0],
+            ROWS,
         )
 
     async def _fill_graph(self, ended: JobKey, leased: list[JobKey]) -> None:
@@ -238,7 +283,7 @@ async def filled(request: pytest.FixtureRequest, database_url: str) -> AsyncIter
     store = PostgresStore(database_url)
     await store.open()
     connection = await connect(database_url)
-    for table in NARROW:
+    for table in (*NARROW, "queues"):
         await connection.execute(f"alter table {table} set (autovacuum_enabled = off)")
     filled = Filled(Scene(store, await store.now()), connection)
     if request.param == "statistics of empty tables":
@@ -246,6 +291,8 @@ async def filled(request: pytest.FixtureRequest, database_url: str) -> AsyncIter
         await filled.fill()
         for table in (*NARROW, "history", "jobs"):
             await connection.execute(f"delete from {table}")
+        await connection.execute("delete from lanes where queue <> 'default'")
+        await connection.execute("delete from queues where name <> 'default'")
         await connection.execute("vacuum analyze")
         await filled.fill()
     else:
@@ -258,6 +305,7 @@ async def filled(request: pytest.FixtureRequest, database_url: str) -> AsyncIter
 
 NARROW = (
     "waiting", "ready", "leases", "schedules", "ledger", "open_runs", "edges", "releases", "limits", "unique_keys",
+    "shares", "held_types",
 )  # fmt: skip
 NOTHING = [None] * ASKED
 
@@ -265,7 +313,7 @@ NOTHING = [None] * ASKED
 async def test_dispatch_looks_at_little_more_than_it_gives(filled: Filled) -> None:
     now, lane, day = filled.scene.now, [filled.lane], Day.at(filled.scene.now).suffix
     marks = (lane, [0], [0])
-    claim = await filled.explain("claim", lane, [filled.worker], [ASKED], *marks, 5, now, TIMEOUT_GRACE)
+    claim = await filled.explain("claim", lane, [filled.worker], [ASKED], *marks, 5, now, TIMEOUT_GRACE, [False])
     assert claim["Actual Rows"] == ASKED
     check(claim, day=day)
     check(await filled.explain("heads", *marks, ASKED))
@@ -381,6 +429,67 @@ async def test_tokens_are_counted_and_given_through_the_keys_of_each(filled: Fil
         check(plan)
 
 
+async def test_queues_are_found_by_number_and_by_name(filled: Filled) -> None:
+    numbers, names, lane = filled.queues, filled.queue_names, filled.lane
+    for query, arguments, found in (
+        ("queues", ("default", "", None, ASKED), ASKED),
+        ("queues", ("default", "", names, ASKED), ASKED),
+        ("held_types", ("default",), ROWS),
+        ("hold_type", ("default", "t1"), 0),
+        ("let_type_go", ("default", "t1"), 0),
+        ("lock_queue", ("default", names[0]), 1),
+        ("lock_queue_of_lane", (lane,), 1),
+        ("lock_queues", (numbers,), ASKED),
+        ("rooms", (numbers,), ASKED),
+        ("charge_rate", (numbers[0], 5), 0),
+        ("move_fair_time", (numbers[0], 5000, 1), 0),
+        ("change_queue", (numbers[0], 2, 2, False, "", False, False, None, 0), 0),
+        ("count_leases_no_more", (numbers[-1],), 0),
+        ("shares", (numbers[0], filled.fair_keys[:ASKED]), ASKED),
+        ("put_shares", (numbers[0], filled.fair_keys[:ASKED], list(range(ASKED))), 0),
+        ("refund", (numbers[0], "k1", 5), 0),
+        ("forget_shares", (numbers[0], "k5", ASKED), 1),
+        ("still_ready", (filled.ready, [1] * ASKED), ASKED),
+    ):
+        plan = await filled.explain(query, *arguments)
+        assert plan["Actual Rows"] == found, query
+        check(plan, bound=ROWS if query == "held_types" else BOUND)
+
+
+async def test_special_queues_are_found_without_a_look_at_the_others(filled: Filled) -> None:
+    plan = await filled.explain("special_queues")
+    assert plan["Actual Rows"] == ROWS // 10
+    assert ways(plan, "queues") == {"queues_special"}
+    check(plan)
+
+
+@pytest.mark.parametrize("fair", [False, True])
+async def test_jobs_are_taken_out_of_their_lane_by_rank(filled: Filled, fair: bool) -> None:
+    plan = await filled.explain("take_ready", filled.lane, 0, 0, ASKED, fair)
+    assert plan["Actual Rows"] == ASKED
+    assert ways(plan, "ready") == {"ready_rank"}
+    check(plan, day=Day.at(filled.scene.now).suffix)
+
+
+async def test_a_claim_from_many_lanes_looks_at_the_queue_of_each(filled: Filled) -> None:
+    lanes, zeros = filled.lanes, [0] * ASKED
+    workers, ones, limited = [filled.worker] * ASKED, [1] * ASKED, [True] * ASKED
+    claim = (lanes, workers, ones, lanes, zeros, zeros, 5, filled.scene.now, TIMEOUT_GRACE, limited)
+    plan = await filled.explain("claim", *claim)
+    assert ways(plan, "queues") == {"queues_pkey"}
+    assert ways(plan, "lanes") == {"lanes_pkey"}
+    assert ways(plan, "held_types") == {"held_types_pkey"}
+    for step in steps(plan):
+        assert not step.get("Relation Name") or visited(step) <= BOUND, step
+
+
+async def test_how_full_queues_are_takes_one_look_at_the_leases(filled: Filled) -> None:
+    plan = await filled.explain("crowds", filled.queues, 100)
+    assert plan["Actual Rows"] == ASKED
+    assert max(map(visited, steps(plan))) <= ROWS
+    assert ways(plan, "ready") == {"ready_rank"}
+
+
 async def test_a_move_with_a_key_goes_by_the_same_ways(filled: Filled) -> None:
     await filled.connection.execute(
         "update waiting set limit_id = $1 where id = any($2::bigint[])", filled.crowded, filled.waiting
@@ -488,7 +597,7 @@ async def test_look_ups_go_by_key_and_only_into_their_day(filled: Filled) -> Non
 async def test_lists_look_at_a_bounded_number_of_rows(filled: Filled, query: str, statuses: Sequence[object]) -> None:
     scanned = 200
     filters = (None, None, scanned, HUGE, None, None, None, None, None, ASKED)
-    check(await filled.explain(query, "default", *filters, *statuses), bound=2 * scanned)
+    check(await filled.explain(query, "default", *filters, *statuses, None, None), bound=2 * scanned)
 
 
 async def test_a_snapshot_held_open_elsewhere_does_not_make_claims_crawl(database_url: str) -> None:
@@ -511,8 +620,8 @@ async def test_a_snapshot_held_open_elsewhere_does_not_make_claims_crawl(databas
     begin = store._marks.look(lane).columns()
     assert begin[2][0] in {job.id for job in jobs}
     claim = (lane, [worker.id], [1])
-    full = await filled.explain("claim", *claim, lane, [0], [0], 9, scene.now, TIMEOUT_GRACE)
-    marked = await filled.explain("claim", *claim, *begin, 9, scene.now, TIMEOUT_GRACE)
+    full = await filled.explain("claim", *claim, lane, [0], [0], 9, scene.now, TIMEOUT_GRACE, [False])
+    marked = await filled.explain("claim", *claim, *begin, 9, scene.now, TIMEOUT_GRACE, [False])
     assert full["Actual Rows"] == marked["Actual Rows"] == 1
     assert marked["Shared Hit Blocks"] * 5 < full["Shared Hit Blocks"]
     (claimed,) = await scene.claim(worker, last, 5)

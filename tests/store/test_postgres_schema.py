@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import asyncpg
+import msgspec
 import pytest
 
 from foliot.domain import events
@@ -11,7 +12,9 @@ from foliot.domain.duration import DAY, HOUR
 from foliot.domain.errors import SchemaMismatch
 from foliot.domain.graph import On
 from foliot.domain.ids import IdMaker, JobKey
-from foliot.domain.job import Ended, Lease, Ready
+from foliot.domain.job import Ended, Lane, Lease, Ready
+from foliot.domain.placement import Order
+from foliot.domain.queue import DEFAULT_RULES, QueueRules
 from foliot.domain.states import place_of
 from foliot.store.migrate import migrations
 from foliot.store.postgres import PostgresStore, migrate
@@ -115,7 +118,7 @@ async def write_jobs_of_then(sql: Connection, now: int, keys: dict[str, JobKey])
     )
 
 
-@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("steps", [1, 2, 3])
 async def test_a_database_of_an_earlier_version_is_brought_up_to_date_with_its_jobs(
     database_url: str, sql: Connection, steps: int
 ) -> None:
@@ -147,6 +150,39 @@ async def test_a_database_of_an_earlier_version_is_brought_up_to_date_with_its_j
     assert isinstance(await scene.row(child.id), Ready)
     schedule, (run,) = await scene.fire(await scene.scheduled(), scene.now)
     assert (await scene.standing(schedule)).under_way == (run.id,)
+    await store.close()
+
+
+async def test_lanes_of_an_earlier_version_have_their_queues_whose_limits_count_what_ran_then(
+    database_url: str, sql: Connection
+) -> None:
+    store = PostgresStore(database_url)
+    scene = Scene(store, await store.now())
+    keys = {place: JobKey(scene.new_id()) for place in ("waiting", "ready", "leases", "history")}
+    await take_steps(sql, 3)
+    await write_jobs_of_then(sql, scene.now, keys)
+    others = [("default", "mail", "a", ""), ("default", "mail", "b", ""), ("other", "default", "echo", "needs")]
+    for names in others:
+        await sql.execute("insert into lanes (namespace, queue, job_type, needs) values ($1, $2, $3, $4)", *names)
+    await store.open()
+    lanes = [Lane("default", "default", "echo"), *(Lane(*names) for names in others)]
+    assert await store.lane_ids(lanes) == [1, 2, 3, 4]
+    queues = {(queue.namespace, queue.name): queue for ns in ("default", "other") for queue in await store.queues(ns)}
+    assert set(queues) == {("default", "default"), ("default", "mail"), ("other", "default")}
+    assert all(queue.rules == DEFAULT_RULES and queue.version == 1 for queue in queues.values())
+    # A node of the earlier version that is still there makes a lane as it knows them.
+    await sql.execute("insert into lanes (namespace, queue, job_type, needs) values ('default', 'late', 'echo', '')")
+    assert [queue.name for queue in await store.queues("default")] == ["default", "late", "mail"]
+    limited = msgspec.structs.replace(queues["default", "default"], rules=QueueRules(max_concurrency=2, policy="fifo"))
+    queue = await store.put_queue(limited, expected=1, now=scene.now)
+    assert queue is not None
+    assert (await store.rooms([queue.queue_id]))[queue.queue_id].running == 1
+    (ordered,) = (await store.put_in_order(1, 9)).lanes
+    worker = await scene.worker()
+    await store.admit([keys["waiting"]])
+    orders = [Order(lane_id, worker.id, 5, True) for lane_id in (ordered, 1)]
+    (claimed,) = await store.claim(orders, scene.new_nonce(), scene.now)
+    assert (claimed.lease.id, claimed.lease.lane_id) == (keys["ready"], 1)
     await store.close()
 
 

@@ -386,14 +386,14 @@ async def test_the_stores_clock_is_the_one_it_was_given(path: str) -> None:
         assert await scene.store.save_schedules([step]) == {schedule.id}
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 async def test_a_database_of_an_older_schema_with_jobs_in_it_is_brought_up_to_date(folder: Path, version: int) -> None:
     new, old = str(folder / "new.db"), str(folder / "old.db")
     async with opened(new) as scene:
         queued = await scene.submitted(name="mine", schedule_id="nightly")
         waiting = await scene.submitted(due=scene.later(60), deadline=scene.later(90))
         lease = await scene.running(job_type="running", tags=("a",))
-        ended = await scene.ended(State.FAILED, job_type="other", schedule_id="nightly")
+        ended = await scene.ended(State.FAILED, job_type="other", queue="mail", schedule_id="nightly")
         keys = [queued.id, waiting.id, lease.id, ended.job.id]
         before = await scene.store.load(keys)
     _copy_to_older(new, old, version)
@@ -402,6 +402,8 @@ async def test_a_database_of_an_older_schema_with_jobs_in_it_is_brought_up_to_da
         assert await scene.store.peek_due(scene.later(60), 5) == [Due(waiting.due, waiting.id)]
         same, other = await scene.job(), await scene.job(needs='{"amounts":[["gpu",1000]]}')
         assert same.lane_id == queued.lane_id != other.lane_id
+        names = [(queue.name, queue.version) for queue in await scene.store.queues("default")]
+        assert names == [("default", 1), ("mail", 1)]
         schedule, (job,) = await scene.fire(await scene.scheduled(), scene.now, job_type="run")
         await scene.happen(ended.job.id, events.Redrive(job=ended.job))
         assert (await scene.standing(schedule)).under_way == (ended.job.id, job.id)
@@ -538,6 +540,24 @@ HOT = {
     "limits_among": ("default", "", 1, "[]"),
     "crowd_of": ("[]", 1, 1),
     "unique_keys_held": ("default", "[]"),
+    "queues_after": ("default", "", 1),
+    "queues_among": ("default", "[]"),
+    "special_queues": (),
+    "queue_named": ("default", "n"),
+    "queue_of_lane": (1,),
+    "count_leases": ("[]",),
+    "queues_of_leases": ("[]",),
+    "special_lanes": ("[]",),
+    "rooms_of": ("[]",),
+    "charge_queue": (1, 1, 1),
+    "queue_crowds": ("[]", 1),
+    "first_of_lane": (1, 1),
+    "rank_ready": (1, 1, 1),
+    "shares_of": (1, "[]"),
+    "refund_share": (1, "k", 1),
+    "forget_all_shares": (1,),
+    "forget_shares": (1,),
+    "held_types": ("default",),
     "forget_request_keys": (1, 1),
 }
 

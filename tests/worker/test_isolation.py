@@ -113,7 +113,10 @@ async def test_a_hundred_megabytes_of_output_are_bounded(worker: Worker, jobs: J
         assert len(lines) <= LINES + 1
         assert sum(map(len, messages(lines))) < 5 * 1024 * 1024
         kept = len(lines) - 1
-        assert messages(lines)[-1].startswith(f"{100 * 1024 - kept:,} more lines")
+        dropped, words = messages(lines)[-1].split(maxsplit=1)
+        assert words.startswith("more lines")
+        # On a slow machine the worker adds a line of its own: that the handler blocks its loop.
+        assert int(dropped.replace(",", "")) + kept - 100 * 1024 in (0, 1)
 
 
 async def test_a_long_line_is_cut(worker: Worker, jobs: Jobs) -> None:

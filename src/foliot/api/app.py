@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from foliot.api.auth import Keys
+from foliot.api.auth import Denied, Door
 from foliot.api.body import BodyReader
 from foliot.api.call import Answer, Call, EventStream, Pages, Receive, Send
 from foliot.api.connection import while_connected
@@ -22,15 +22,21 @@ from foliot.api.headers import check_consistency, request_id
 from foliot.api.openapi import make_document
 from foliot.api.query import QueryReader
 from foliot.api.routes import ROUTES, Route
-from foliot.domain.errors import FoliotError, NotFound
+from foliot.domain.access import Caller, Permission
+from foliot.domain.errors import FoliotError, Forbidden, NotFound
 from foliot.service import Services
-from foliot.wire import encode
+from foliot.wire import KeyBody, ManyBody, NamespaceBody, ScheduleBody, encode
 
 LOG = logging.getLogger("foliot.api")
 
 # A parameter is an id; whatever could not be one finds nothing, and never reaches a store.
 _PARAMETER = r"[A-Za-z0-9._:@-]{1,128}"
-_PARAMETERS = {"key": r"[^\x00-\x1f]{1,200}"}  # as `KeyName` has it; a slash, too, may be part of one
+_WIDE = r"[^/\x00-\x1f]{1,200}"  # what may come into being by being named: the call tells what a name must be
+_PARAMETERS = {
+    "key": r"[^\x00-\x1f]{1,200}",  # as `KeyName` has it; a slash, too, may be part of one
+    "queue": _WIDE,
+    "job_type": _WIDE,
+}
 
 _ALWAYS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 _EVENTS = (b"content-type", b"text/event-stream")
@@ -39,13 +45,12 @@ _EVENTS = (b"content-type", b"text/event-stream")
 class Prepared:
     """A route and what its requests need, made once."""
 
-    __slots__ = ("body", "handler", "is_open", "permission", "query", "status")
+    __slots__ = ("audited", "body", "is_open", "query", "route")
 
     def __init__(self, route: Route) -> None:
-        self.handler = route.handler
-        self.permission = route.permission
+        self.route = route
         self.is_open = route.permission == "none"
-        self.status = route.status
+        self.audited = route.audited
         self.body = BodyReader(route.body, required=route.body_required) if route.body else None
         self.query = QueryReader(route.query)
 
@@ -54,9 +59,9 @@ Methods = dict[str, Prepared]
 
 
 class Application:
-    def __init__(self, services: Services, keys: Keys, routes: Sequence[Route]) -> None:
+    def __init__(self, services: Services, door: Door, routes: Sequence[Route]) -> None:
         self._services = services
-        self._keys = keys
+        self._door = door
         self._static: dict[str, Methods] = {}
         self._shapes: dict[str, tuple[re.Pattern[str], Methods]] = {}
         for route in routes:
@@ -79,14 +84,14 @@ class Application:
         status = 200
         answer: Answer | EventStream
         try:
-            status, answer = await self._answer(scope, headers, receive)
+            status, answer = await self._answer(scope, headers, receive, ours)
         except ClientGone:
             return
         except FoliotError as error:
             answer = problem(error, ours.decode("ascii"))
         except Exception:
             known = ours.decode("ascii")
-            LOG.exception("request %s: %s %s failed", known, scope["method"], scope["path"])
+            LOG.exception("request %s: %s %a failed", known, scope["method"], scope["path"])
             answer = problem(Internal(known), known)
         if isinstance(answer, EventStream):
             await _stream(scope, answer, ours, receive, send)
@@ -94,13 +99,20 @@ class Application:
             await _write(answer, status, ours, send, head=scope["method"] == "HEAD")
 
     async def _answer(
-        self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes], receive: Receive
+        self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes], receive: Receive, ours: bytes
     ) -> tuple[int, Answer | EventStream]:
         path, method = scope["path"], scope["method"]
+        source = scope["client"][0] if scope.get("client") else ""
         found, allow, names = self._find(path, "GET" if method == "HEAD" else method)
-        caller = self._keys.caller(
-            headers.get(b"authorization"), "none" if path in self._open else found.permission if found else "read"
-        )
+        permission: Permission = "none" if path in self._open else found.route.permission if found else "known"
+        try:
+            entry = await self._door.enter(headers, method, permission, source=source)
+        except Denied as denied:
+            await self._note(denied.caller, found, names, None, ours, "denied")
+            raise
+        caller = entry.caller
+        if permission == "work" and scope.get("foliot.tls_subject", "") is None:
+            raise Forbidden("Workers must show a client certificate here: FOLIOT_CLIENT_CERT and FOLIOT_CLIENT_KEY")
         if found is None:
             if not allow:
                 raise NotFound(f"there is nothing at {path[:200]!r}; /docs lists all paths")
@@ -124,8 +136,43 @@ class Application:
             query=query,
             raw=raw,
             receive=receive,
+            source=source,
+            scheme=scope.get("scheme", "http"),
+            csrf_token=entry.csrf_token,
         )
-        return found.status, await found.handler(call)
+        if not found.audited:
+            return found.route.status, await found.route.handler(call)
+        await self._note(caller, found, names, body, ours, "asked")
+        try:
+            return found.route.status, await found.route.handler(call)
+        except FoliotError as error:
+            await self._note(caller, found, names, body, ours, f"refused: {error.code}")
+            raise
+
+    async def _note(
+        self, caller: Caller, found: Prepared | None, names: Mapping[str, str], body: object, ours: bytes, outcome: str
+    ) -> None:
+        """A word in the audit log, before what it tells is done. Bodies are left out, since they may hold secrets, all
+        but what a call was for."""
+        if found is None or not found.audited:
+            return
+        subject = " ".join(f"{name}={value}" for name, value in names.items())
+        match body:
+            case ManyBody():
+                subject = encode(body.filter).decode()
+            case KeyBody():
+                subject = f"name={body.name} role={body.role} namespace={body.namespace or caller.namespace}"
+            case NamespaceBody():
+                subject = f"name={body.name}"
+            case ScheduleBody():
+                subject = f"schedule_id={body.schedule_id or ''}"
+        await self._services.audit.note(
+            caller,
+            f"{found.route.method} {found.route.path}",
+            subject=subject,
+            request_id=ours.decode("ascii"),
+            outcome=outcome,
+        )
 
     def _find(self, path: str, method: str) -> tuple[Prepared | None, str, dict[str, str]]:
         """The route, or None and the methods that would do (none where nothing is there). A static path and a shape may
@@ -146,7 +193,7 @@ class Application:
 
 def create_app(services: Services, *, admin_key: str) -> Application:
     """The HTTP API over `services`, for any ASGI server. The admin key may do everything; it must not be empty."""
-    return Application(services, Keys(admin_key), ROUTES)
+    return Application(services, Door(services.access, admin_key), ROUTES)
 
 
 def shape(path: str) -> re.Pattern[str]:

@@ -1,5 +1,6 @@
 """Reading what was sent: counted while it comes, decoded by a decoder made beforehand."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,8 +9,11 @@ import msgspec
 from foliot.api.call import Receive
 from foliot.api.errors import ClientGone, UnsupportedMediaType
 from foliot.api.messages import explain
+from foliot.api.nesting import DEPTH_LIMIT, too_deep
 from foliot.domain.errors import BadInput, TooLarge
 from foliot.wire import BODY_LIMIT
+
+IN_PLACE = 1024 * 1024  # a longer body is looked through on a thread, so that it holds up nobody
 
 _JSON = b"application/json"
 _CURL = b"application/x-www-form-urlencoded"  # what `curl -d` says unless told otherwise
@@ -37,9 +41,12 @@ class BodyReader:
         try:
             if not raw.isascii():
                 str(raw, "utf-8")  # a decoder does not look inside a payload
-            return self._decode(raw), raw
+            decoded = self._decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise explain(error, self._type) from None
+        if await asyncio.to_thread(too_deep, raw) if len(raw) > IN_PLACE else too_deep(raw):
+            raise BadInput(f"The body has lists or objects more than {DEPTH_LIMIT} deep in each other")
+        return decoded, raw
 
 
 async def receive_body(headers: Mapping[bytes, bytes], receive: Receive) -> bytes:

@@ -27,12 +27,14 @@ class Pages:
 class Call(Generic[BodyType, QueryType]):
     """A request that was let in: the caller is known, body and query are decoded and of the types that its route names.
 
-    `names` are the path's parameters, `headers` have lower-case names, `raw` is the body as it came.
+    `names` are the path's parameters, `headers` have lower-case names, `raw` is the body as it came. `source` is the
+    address that it came from, `address` how this node was spoken to.
     """
 
     __slots__ = (
         "body",
         "caller",
+        "csrf_token",
         "headers",
         "names",
         "pages",
@@ -41,7 +43,9 @@ class Call(Generic[BodyType, QueryType]):
         "query_string",
         "raw",
         "receive",
+        "scheme",
         "services",
+        "source",
     )
 
     def __init__(
@@ -58,6 +62,9 @@ class Call(Generic[BodyType, QueryType]):
         query: QueryType,
         raw: bytes,
         receive: Receive,
+        source: str = "",
+        scheme: str = "http",
+        csrf_token: str | None = None,
     ) -> None:
         self.services = services
         self.pages = pages
@@ -70,6 +77,17 @@ class Call(Generic[BodyType, QueryType]):
         self.query = query
         self.raw = raw
         self.receive = receive
+        self.source = source
+        self.scheme = scheme
+        self.csrf_token = csrf_token
+
+    @property
+    def address(self) -> str:
+        return f"{self.scheme}://{self.headers.get(b'host', b'').decode('latin-1')}"
+
+    @property
+    def secure(self) -> bool:
+        return self.scheme == "https"
 
     @property
     def job_id(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import json
 
 from foliot import __version__
-from foliot.api.openapi import PERMISSIONS, Json, operation_id
+from foliot.api.openapi import Json, operation_id, who
 from foliot.api.routes import Route
 from foliot.domain.status import STATUSES
 
@@ -89,7 +89,7 @@ def _route(route: Route, document: Json) -> Iterator[str]:
     yield f'<section id="{operation_id(route)}">'
     yield f'<h3><code><span class="method">{route.method}</span> {escape(route.path)}</code></h3>'
     yield f"<p>{_text(route.summary)} {_text(route.detail)}"
-    yield f'<span class="permission">For {escape(PERMISSIONS[route.permission])}.</span></p>'
+    yield f'<span class="permission">{escape(who(route.permission))}</span></p>'
     if operation["parameters"]:
         rows = (
             _row(
@@ -105,8 +105,8 @@ def _route(route: Route, document: Json) -> Iterator[str]:
         yield f"<h4>Body{optional}</h4><p>{_content(operation['requestBody']['content'])}</p>"
     rows = (
         _row(f"<code>{status}</code>", _text(answer["description"]), _content(answer.get("content", {})))
-        for status, answer in operation["responses"].items()
-        if status != "default"
+        for status, answer in sorted(operation["responses"].items())
+        if "$ref" not in answer  # what any call may be refused with is told once, at the top
     )
     yield _table("Answers", rows)
     yield "</section>"

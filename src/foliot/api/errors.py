@@ -1,7 +1,7 @@
 """Every refusal as RFC 9457 `application/problem+json`. Never a stack trace, never an HTML page."""
 
 from foliot.api.call import Answer, Header
-from foliot.domain.errors import BadInput, FoliotError, NotAuthenticated, Unavailable
+from foliot.domain.errors import BadInput, FoliotError, NotAuthenticated, TooMany, Unavailable
 from foliot.wire import Problem, ProblemField
 
 PROBLEM = b"application/problem+json"
@@ -63,6 +63,6 @@ def _headers(error: FoliotError) -> tuple[Header, ...]:
             return ((b"www-authenticate", b"Bearer"),)
         case MethodNotAllowed():
             return ((b"allow", error.allow.encode()),)
-        case Unavailable():
+        case Unavailable() | TooMany():
             return ((b"retry-after", b"%d" % error.retry_after),)
     return ()

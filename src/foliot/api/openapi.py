@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from foliot import __version__
-from foliot.api.auth import Permission
 from foliot.api.routes import HEADERS, Route
+from foliot.domain.access import MATRIX, Permission
 from foliot.wire import Problem
 
 Json = dict[str, Any]
@@ -20,13 +20,6 @@ _ABOUT = (
     'durations are seconds or strings like "30s". Errors are application/problem+json. Every answer carries '
     "X-Request-Id."
 )
-PERMISSIONS: dict[Permission, str] = {
-    "none": "anybody",
-    "read": "whoever may read",
-    "submit": "whoever may submit jobs",
-    "control": "whoever may change and cancel jobs",
-    "work": "workers",
-}
 
 
 def make_document(routes: Sequence[Route]) -> Json:
@@ -87,7 +80,7 @@ def _operation(route: Route, schemas: dict[int, Json]) -> Json:
         "operationId": operation_id(route),
         "tags": [route.group],
         "summary": route.summary,
-        "description": f"{route.detail} For {PERMISSIONS[route.permission]}.".strip(),
+        "description": f"{route.detail} {who(route.permission)}".strip(),
         "x-permission": route.permission,
         "parameters": list(parameters(route)),
         "responses": _responses(route, schemas),
@@ -102,8 +95,16 @@ def _operation(route: Route, schemas: dict[int, Json]) -> Json:
     return operation
 
 
+def who(permission: Permission) -> str:
+    """Whom a call is for."""
+    if permission == "none":
+        return "For anybody."
+    roles = [role for role, allowed in MATRIX.items() if permission in allowed]
+    return f"For {', '.join(roles)}." if len(roles) < len(MATRIX) else "For every role."
+
+
 def _responses(route: Route, schemas: dict[int, Json]) -> Json:
-    content: Json = {}
+    content: Json = {"text/html": {"schema": {"type": "string"}}} if route.page else {}
     if route.answer is not None:
         content = {"application/json": {"schema": _portable(schemas[id(route.answer)])}}
     if "Last-Event-ID" in route.headers:
@@ -113,7 +114,20 @@ def _responses(route: Route, schemas: dict[int, Json]) -> Json:
     for status, meaning in route.also.items():
         problem = {"application/problem+json": {"schema": {"$ref": _TEMPLATE.format(name="Problem")}}}
         responses[str(status)] = {"description": meaning, "content": problem if status >= 400 else content}
-    return responses | {"default": {"$ref": "#/components/responses/Problem"}}
+    refused = {"$ref": "#/components/responses/Problem"}
+    return {str(status): refused for status in _refusals(route)} | responses | {"default": refused}
+
+
+def _refusals(route: Route) -> Iterator[int]:
+    """What any call of its kind may be refused with, beside what its table entry tells."""
+    if route.permission != "none":
+        yield from (400, 401, 403, 429, 503)
+    if "{" in route.path:
+        yield 404
+    if route.body:
+        yield from (413, 415)
+    if "If-Match" in route.headers:
+        yield from (409, 412)
 
 
 def _description(schema: Json) -> Json:

@@ -3,7 +3,8 @@
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -16,12 +17,19 @@ from foliot.cli.tree import Command
 
 if TYPE_CHECKING:
     from foliot.sdk.client import Client
-    from foliot.wire import Changed, ManyChanged, ScheduleChanged
+    from foliot.wire import ManyChanged
 
 Action = Literal["cancel", "pause", "resume"]
+T = TypeVar("T")
 
 
-def change_each(ids: tuple[str, ...], change: "Callable[[str], Changed | ScheduleChanged]", *, as_json: bool) -> None:
+def change_each(
+    ids: tuple[str, ...],
+    change: Callable[[str], T],
+    *,
+    as_json: bool,
+    tell: Callable[[T], str] = attrgetter("status"),
+) -> None:
     """Every one is tried, whatever became of the one before; the exit code is that of the last one refused."""
     from foliot.domain.errors import FoliotError
 
@@ -39,7 +47,7 @@ def change_each(ids: tuple[str, ...], change: "Callable[[str], Changed | Schedul
         else:
             changed.append(answer)
             if not as_json:
-                click.echo(f"{each} {answer.status}")
+                click.echo(f"{each} {tell(answer)}")
     if as_json:
         print_json(changed)
     click.get_current_context().exit(code)

@@ -15,7 +15,7 @@ MEANINGS = {
     FAILED: "the job failed, or what was asked could not be done",
     WRONG_USE: "wrong use: an option, a setting or the input is not valid",
     CANCELLED: "the job was cancelled",
-    NOT_FOUND: "there is no such job, schedule, worker, concurrency key or result",
+    NOT_FOUND: "there is no such job, schedule, queue, worker, key, namespace or result",
     NO_NODE: "the node is not reachable, not able to answer, or refuses the key",
     INTERRUPTED: "stopped by Ctrl-C",
 }
@@ -63,6 +63,8 @@ def failure_of(error: Exception) -> click.ClickException | None:
             return NoNode(
                 f"{error.detail.rstrip('.')}. Give a key with --key or FOLIOT_KEY, or name the node's --data-dir"
             )
+        case FoliotError(code="forbidden"):
+            return NoNode(f"{error.detail.rstrip('.')}. 'foliot whoami' tells what the key may do")
         case FoliotError():
             return _KINDS.get(error.code, Failed)(error.detail)
         case _:

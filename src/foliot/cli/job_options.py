@@ -134,6 +134,16 @@ OPTIONS = (
     click.option(
         "--unique-key", metavar="KEY", help="While a job with this key waits, another one is not taken in beside it."
     ),
+    click.option(
+        "--fair-key", metavar="KEY", help="Whose share it counts against in a fair queue.  [default: its owner's]"
+    ),
+    click.option(
+        "--secret",
+        "secret_fields",
+        multiple=True,
+        metavar="FIELD",
+        help="A part of the payload that no read shows, such as db.password; may repeat.",
+    ),
 )
 
 
@@ -152,11 +162,12 @@ def asked_fields(given: Mapping[str, Any]) -> dict[str, Any]:
         key, limit = given["concurrency"]
         fields["concurrency"] = ConcurrencyBody(key=key, limit=limit)
     if given["resources"]:
-        fields["resources"] = _once(given["resources"], "--resource")
+        fields["resources"] = once(given["resources"], "--resource")
     if given["requires"]:
-        fields["requires"] = _once(given["requires"], "--require")
-    if given["unique_key"]:
-        fields["unique_key"] = given["unique_key"]
+        fields["requires"] = once(given["requires"], "--require")
+    fields |= {name: given[name] for name in ("unique_key", "fair_key") if given[name]}
+    if given["secret_fields"]:
+        fields["secret_fields"] = list(given["secret_fields"])
     return fields
 
 
@@ -167,7 +178,8 @@ def parents_of(given: Iterable[Parent]) -> "list[str | DependsOn]":
     return [each.job_id if each.on == "success" else DependsOn(job_id=each.job_id, on=each.on) for each in given]  # type: ignore[arg-type]
 
 
-def _once(pairs: Iterable[tuple[str, Any]], option: str) -> dict[str, Any]:
+def once(pairs: Iterable[tuple[str, Any]], option: str) -> dict[str, Any]:
+    """Names with their values, none of them twice."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:

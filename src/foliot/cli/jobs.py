@@ -131,6 +131,7 @@ def get(client: "Client", job_id: str, as_json: bool) -> None:
             ("resources", _resources_text(job)),
             ("requires", ", ".join(f"{name}={value}" for name, value in job.requires.items()) or None),
             ("unique key", plain(job.unique_key) if job.unique_key else None),
+            ("fair key", plain(job.fair_key) if job.fair_key else None),
             ("tags", ", ".join(job.tags) or None),
             ("owner", job.owner or None),
             ("schedule", job.schedule_id),

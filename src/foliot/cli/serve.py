@@ -1,7 +1,7 @@
 """`foliot serve`: a node."""
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,11 @@ def settings_options(*names: str) -> Callable[[Callable[..., None]], Callable[..
         return function
 
     return add
+
+
+def joined(_context: click.Context, _option: click.Parameter, words: Sequence[str]) -> str | None:
+    """An option that may repeat, as the settings have it: in one text, with commas between."""
+    return ",".join(words) or None
 
 
 _OPTIONS = {
@@ -53,10 +58,48 @@ _OPTIONS = {
         metavar="N",
         help="How many node processes share the port; more than one needs PostgreSQL.  [FOLIOT_PROCESSES; default 1]",
     ),
+    "tls_cert": click.option(
+        "--tls-cert",
+        metavar="FILE",
+        help="The certificate to show, with those that vouch for it, as PEM.  [FOLIOT_TLS_CERT; default no TLS]",
+    ),
+    "tls_key": click.option("--tls-key", metavar="FILE", help="Its key, as PEM.  [FOLIOT_TLS_KEY]"),
+    "tls_client_ca": click.option(
+        "--tls-client-ca",
+        metavar="FILE",
+        help="Workers must show a certificate that one of these vouches for.  [FOLIOT_TLS_CLIENT_CA; default none]",
+    ),
+    "insecure": click.option(
+        "--insecure/--no-insecure",
+        default=None,
+        help="Whether to listen beyond this machine without TLS.  [FOLIOT_INSECURE; default no]",
+    ),
     "allow_commands": click.option(
         "--allow-commands/--no-allow-commands",
         default=None,
-        help="Whether the built-in worker may run programs (job type 'command').  [FOLIOT_ALLOW_COMMANDS; default no]",
+        help="Whether the built-in worker may run ANY program (job type 'command').  "
+        "[FOLIOT_ALLOW_COMMANDS; default no]",
+    ),
+    "allow_command": click.option(
+        "--allow-command",
+        multiple=True,
+        callback=joined,
+        metavar="PROGRAM",
+        help="A program that it may run, by name or path; may repeat.  [FOLIOT_ALLOW_COMMAND; default none]",
+    ),
+    "command_user": click.option(
+        "--command-user",
+        metavar="NAME",
+        help="The user that programs run as; must be said where this one is root.  "
+        "[FOLIOT_COMMAND_USER; default this one]",
+    ),
+    "http_allow": click.option(
+        "--http-allow",
+        multiple=True,
+        callback=joined,
+        metavar="WHERE",
+        help="What 'http' jobs may call besides public addresses: a network, host or host:port; may repeat.  "
+        "[FOLIOT_HTTP_ALLOW; default nothing]",
     ),
     "config": click.option(
         "--config",
@@ -72,8 +115,9 @@ _OPTIONS = {
     cls=Command,
     examples="""
     foliot serve
-    foliot serve --host 0.0.0.0 --port 8080 --data-dir /var/lib/foliot
+    foliot serve --host 0.0.0.0 --tls-cert node.pem --tls-key node.key --data-dir /var/lib/foliot
     foliot serve --database postgresql://foliot@db/foliot --processes 4 --no-worker
+    foliot serve --http-allow 10.0.0.0/8 --http-allow intranet.example.org --allow-command rsync
     """,
 )
 @settings_options(
@@ -84,7 +128,14 @@ _OPTIONS = {
     "worker",
     "worker_concurrency",
     "processes",
+    "tls_cert",
+    "tls_key",
+    "tls_client_ca",
+    "insecure",
     "allow_commands",
+    "allow_command",
+    "command_user",
+    "http_allow",
     "config",
 )
 @click.pass_context

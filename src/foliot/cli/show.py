@@ -36,6 +36,7 @@ STATUS_STYLES = {
     "lost": "red",
     "active": "green",
     "ended": "bright_black",
+    "revoked": "bright_black",
     "ran": "green",
     "caught_up": "cyan",
     "backfilled": "cyan",
@@ -45,7 +46,8 @@ STATUS_STYLES = {
     "waiting": "blue",
 }
 LEVEL_STYLES = {"DEBUG": "bright_black", "INFO": "blue", "WARNING": "yellow", "ERROR": "red"}
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_BREAKING = re.compile("[\t\n]")
 NOT_A_TERMINAL = 100_000  # columns: a table in a pipe or a file is cut nowhere
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the API's JSON instead.")
@@ -69,9 +71,11 @@ def console(*, stderr: bool = False) -> "Console":
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence["str | Text"]]) -> "Table":
-    """A plain table without the columns that are empty in every row. The first, an id to copy, is never cut."""
+    """A plain table without the columns that are empty in every row. The first, an id to copy, is never cut. Whatever
+    a cell says, it stays in its row."""
     from rich.table import Table
 
+    rows = [[one_line(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     shown = [position for position in range(len(columns)) if any(len(row[position]) for row in rows)]
     for position in shown:
@@ -99,7 +103,7 @@ def print_fields(fields: Iterable[tuple[str, "str | Text | None"]]) -> None:
     grid.add_column(overflow="fold")
     for name, value in fields:
         if value is not None:
-            grid.add_row(name, value)
+            grid.add_row(one_line(name), plain(value) if isinstance(value, str) else value)
     console().print(grid)
 
 
@@ -112,6 +116,11 @@ def status_text(status: str) -> "Text":
 def plain(text: str) -> str:
     """A job's own text without what would drive the terminal: colours dropped, control characters shown as escapes."""
     return _CONTROL.sub(lambda match: repr(match[0])[1:-1], click.unstyle(text))
+
+
+def one_line(text: str) -> str:
+    """As `plain`, and without what would break a line, or turn it around."""
+    return _BREAKING.sub(lambda match: repr(match[0])[1:-1], plain(text))
 
 
 def some(names: Sequence[str], most: int, total: int | None = None) -> str:

@@ -84,6 +84,14 @@ def show_span(seconds: float) -> str:
     return f"{whole}s"
 
 
+def show_exact(seconds: float) -> str:
+    """A duration as it would be typed, nothing left out: 90s, 2h, 250ms."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m"), (1, "s")):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds / size:.0f}{unit}"
+    return f"{seconds * 1000:.6g}ms" if seconds < 1 else f"{seconds:.12g}s"
+
+
 def show_relative(time: datetime | None, now: datetime) -> str:
     """`in 5m`, `12s ago`."""
     if time is None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FIRST_LOOK_SECONDS = 0.05
 LONGEST_LOOK_SECONDS = 0.5
 LINES = 1000
+INDENT = " " * 21  # up to where a message begins
 
 
 def show_log(client: "Client", job_id: str, *, follow: bool, level: str | None, as_json: bool) -> None:
@@ -45,10 +46,12 @@ def _lines_so_far(client: "Client", job_id: str, level: Any, after: str | None =
 
 
 def log_line(line: "LogInfo") -> str:
-    """Local time, level, message; the attempt where it is not the first."""
+    """Local time, level, message; the attempt where it is not the first. Further lines of a message stand in from the
+    edge, so that none passes for a line of the log."""
     level = click.style(f"{line.log_level:<7}", fg=LEVEL_STYLES.get(line.log_level))
     attempt = f"[attempt {line.attempt}] " if line.attempt > 1 else ""
-    return f"{line.log_time.astimezone():%H:%M:%S.%f}"[:-3] + f" {level} {attempt}{plain(line.log_message)}"
+    message = plain(line.log_message).replace("\n", f"\n{INDENT}")
+    return f"{line.log_time.astimezone():%H:%M:%S.%f}"[:-3] + f" {level} {attempt}{message}"
 
 
 def watch_to_end(client: "Client", job_id: str, *, as_json: bool) -> int:

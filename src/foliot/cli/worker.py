@@ -8,6 +8,7 @@ import click
 from foliot.cli.connection import Connection, find_connection, with_options
 from foliot.cli.exits import NO_NODE, WrongUse
 from foliot.cli.job_options import AMOUNT, LABEL
+from foliot.cli.serve import settings_options
 from foliot.cli.target import load_app
 from foliot.cli.times import DURATION
 from foliot.cli.tree import Command
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
     foliot worker myapp:app
     foliot worker myapp:app --concurrency 50 --queues mail,reports --url https://foliot.example.org
     foliot worker myapp:app --resource cpu=4 --resource memory=8Gi --resource gpu=1 --label zone=eu
-    foliot worker --builtin --allow-commands
+    foliot worker --builtin --http-allow intranet.example.org --http-allow localhost:8080
+    foliot worker --builtin --allow-command /usr/bin/rsync --allow-command backup.sh --command-user backup
     """,
 )
 @click.argument("target", required=False, metavar="[MODULE:APP]")
 @click.option("--builtin", is_flag=True, help="Run the built-in job types (echo, http, command) instead of an app's.")
-@click.option("--allow-commands", is_flag=True, help="With --builtin: also run programs (job type 'command').")
+@click.option("--allow-commands", is_flag=True, help="With --builtin: run ANY program (job type 'command').")
+@settings_options("allow_command", "command_user", "http_allow")
 @click.option("--concurrency", type=click.IntRange(min=1), default=20, show_default=True, help="How many jobs at once.")
 @click.option("--queues", metavar="A,B", default="", help="Only jobs of these queues.  [default: of all]")
 @click.option(
@@ -58,6 +61,9 @@ def worker(
     target: str | None,
     builtin: bool,
     allow_commands: bool,
+    allow_command: str | None,
+    command_user: str | None,
+    http_allow: str | None,
     concurrency: int,
     queues: str,
     resources: Sequence[tuple[str, float | str]],
@@ -81,8 +87,18 @@ def worker(
     """
     if bool(target) == builtin:
         raise click.UsageError("whose jobs? Name an app, as in: foliot worker myapp:app, or say --builtin")
-    if allow_commands and not builtin:
-        raise click.UsageError("--allow-commands goes with --builtin")
+    permitted = {
+        "allow_commands": allow_commands or None,
+        "allow_command": allow_command,
+        "command_user": command_user,
+        "http_allow": http_allow,
+    }
+    for option, value in permitted.items():
+        if value is not None and not builtin:
+            raise click.UsageError(f"--{option.replace('_', '-')} goes with --builtin")
+    from foliot.settings import load_settings
+
+    settings = load_settings(permitted)
     handlers: Mapping[str, Handler]
     schedules: Sequence[ScheduleBody] = ()
     connection = find_connection(url, key, data_dir)
@@ -95,14 +111,13 @@ def worker(
             connection = _connection_of(app, target, connection, key)
     else:
         from foliot.handlers import load_handlers
+        from foliot.handlers.permissions import permissions_of
 
-        handlers = load_handlers(allow_commands=allow_commands)
+        handlers = load_handlers(permissions_of(settings))
     from foliot.domain.duration import SECOND, parse_duration
-    from foliot.settings import load_settings
     from foliot.worker.program import REFUSED, run_worker
     from foliot.worker.worker import Worker
 
-    settings = load_settings()
     made = Worker(
         connection.url,
         connection.key,
@@ -113,6 +128,7 @@ def worker(
         resources=settings.worker_resources | dict(resources),
         labels=settings.worker_labels | dict(labels),
         grace=parse_duration(grace, "grace") / SECOND,
+        trust=connection.trust,
     )
     code = run_worker(made, schedules)
     ctx.exit(NO_NODE if code == REFUSED else code)
@@ -124,4 +140,6 @@ def _connection_of(app: "Foliot", target: str, found: Connection, key: str | Non
 
     if app.embedded:
         raise WrongUse(f"{target} runs its jobs itself, in {app.url}; a worker needs a node: give its --url")
-    return found if app.url == DEFAULT_URL else Connection(url=app.url, key=key or app.key or "")
+    if app.url == DEFAULT_URL:
+        return found
+    return Connection(url=app.url, key=key or app.key or "", trust=found.trust)

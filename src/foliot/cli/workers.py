@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from foliot.cli.connection import with_client
-from foliot.cli.show import amounts_text, bar, json_option, print_json, print_table, status_text
+from foliot.cli.show import bar, json_option, print_json, print_table, status_text
 from foliot.cli.times import read_clock, show_relative
 from foliot.cli.tree import Group
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from foliot.sdk.client import Client
     from foliot.wire import WorkerInfo
 
-COLUMNS = ("WORKER", "NAME", "STATUS", "LOAD", "OFFERS", "QUEUES", "JOB TYPES", "OFFERS", "LABELS", "SINCE", "SEEN")
+COLUMNS = ("WORKER", "NAME", "STATUS", "LOAD", "OFFERS", "QUEUES", "JOB TYPES", "SINCE", "SEEN")
 
 
 @click.group(
@@ -51,8 +51,6 @@ def ls(client: "Client", as_json: bool) -> None:
                 offer_text(worker),
                 ", ".join(worker.queues) or "all",
                 ", ".join(worker.job_types) or "all",
-                amounts_text({name: amount for name, amount in worker.resources.items() if name != "slot"}),
-                ", ".join(f"{name}={value}" for name, value in worker.labels.items()),
                 show_relative(worker.since, now),
                 show_relative(worker.last_seen, now),
             )

@@ -38,3 +38,9 @@ def show_duration(micros: Micros) -> float | int:
     """Seconds, whole where they are whole."""
     whole, rest = divmod(micros, SECOND)
     return whole if rest == 0 else micros / SECOND
+
+
+def write_duration(length: Micros) -> str:
+    """A duration as it may be given, in the largest unit that makes it whole."""
+    unit = next(unit for unit in reversed(_UNITS) if length % _UNITS[unit] == 0)
+    return f"{length // _UNITS[unit]}{unit}"

@@ -10,8 +10,10 @@ FoliotError
 ├── Conflict          409  the object's state does not allow it
 ├── Gone              410  the worker's lease has ended: register anew
 ├── Stale             412  If-Match named an older version
+├── TooMany           429  more than is allowed in a time; `retry_after` tells when to come again
 ├── Unavailable       503  ours to mend; `fate_unknown` when a commit's answer was lost
 │   └── StoreFull     503  no room to write
+├── Unreadable        500  it is kept sealed and does not open: its key is not here, or it was changed
 └── SchemaMismatch    500  the database is of another version of Foliot; told at start
 """
 
@@ -99,6 +101,16 @@ class Stale(FoliotError):
     status = 412
 
 
+class TooMany(FoliotError):
+    code = "too-many"
+    title = "Too many requests"
+    status = 429
+
+    def __init__(self, detail: str, *, retry_after: int = 1) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
 class Unavailable(FoliotError):
     """The store did not answer, or not in time. With `fate_unknown` a write may or may not have been committed: the
     same call again finds out."""
@@ -116,6 +128,11 @@ class Unavailable(FoliotError):
 class StoreFull(Unavailable):
     code = "store-full"
     title = "The store has no room to write"
+
+
+class Unreadable(FoliotError):
+    code = "unreadable"
+    title = "What is kept can not be opened"
 
 
 class SchemaMismatch(FoliotError):

@@ -47,14 +47,29 @@ class AttemptStatus(IntEnum):
     CANCELLED = 9
 
 
+QueueName = tuple[str, str]  # namespace and queue
+
+
 class Lane(msgspec.Struct, frozen=True):
     """Jobs of a lane need exactly the same of a worker, so that what fits a worker is arithmetic on lanes. `needs` is
-    what `domain.needs` makes of resources and labels: empty for a slot and nothing else."""
+    what `domain.needs` makes of resources and labels: empty for a slot and nothing else. `ordering` is how ranks are
+    made in it (see `domain.rank`); a job's own lane has none, only what is ready may stand in a lane that has one."""
 
     namespace: str
     queue: str
     job_type: str
     needs: str = ""
+    ordering: str = ""
+
+    @property
+    def own(self) -> "Lane":
+        """The lane of the same kind without an ordering."""
+        return Lane(self.namespace, self.queue, self.job_type, self.needs) if self.ordering else self
+
+    @property
+    def line(self) -> QueueName:
+        """The queue it belongs to."""
+        return self.namespace, self.queue
 
 
 class Ties(IntFlag):
@@ -84,6 +99,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     limit_key: str | None = None  # its concurrency key
     unique_key: str | None = None
     fair_key: str | None = None  # None: its owner
+    secret_fields: tuple[str, ...] = ()  # of its payload, written and never shown
 
 
 class Narrow(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from foliot.domain.duration import Micros
+from foliot.domain.duration import Micros, write_duration
 from foliot.domain.graph import On
 from foliot.domain.job import Lane, Ready, Waiting
 from foliot.domain.needs import holds, read_needs, show_amount
 from foliot.domain.placement import Demand
+from foliot.domain.queue import Queue, Room
 from foliot.domain.worker import Worker
 
 
@@ -51,9 +52,13 @@ def reasons(
     *,
     parents: Sequence[OpenParent] = (),
     key: Key | None = None,
+    queue: Queue | None = None,
+    room: Room | None = None,
+    type_held: bool = False,
     demands: Sequence[Demand] = (),
 ) -> list[Reason]:
-    """`demands` are the living workers that are not draining, each with what it has free."""
+    """`room` is what the queue's limits leave, where it has any; `type_held` whether the job type is paused; `demands`
+    are the living workers that are not draining, each with what it has free."""
     found: list[Reason] = []
     if isinstance(row, Waiting):
         if row.hold:
@@ -65,6 +70,12 @@ def reasons(
             found.append(Reason(reason="time", detail=detail, until=row.due))
         if key is not None and (row.for_key or key.held >= key.most):
             found.append(_limit(key))
+    if queue is not None and queue.paused:
+        found.append(Reason(reason="queue_hold", detail=f"the queue {lane.queue} is paused; resume it"))
+    if type_held:
+        found.append(Reason(reason="queue_hold", detail=f"the job type {lane.job_type} is paused; resume it"))
+    if room is not None:
+        found += _queue_limits(lane, room, now)
     return found + _place(lane, demands)
 
 
@@ -106,6 +117,19 @@ def _limit(key: Key) -> Reason:
         detail=f"{key.held} of {key.most} with the concurrency key {key.key} are under way{before}",
         by=key.holders,
     )
+
+
+def _queue_limits(lane: Lane, room: Room, now: Micros) -> list[Reason]:
+    found: list[Reason] = []
+    rate = room.rules.rate_limit
+    if rate is not None and (until := room.wait_until(now)) is not None:
+        burst = f" and {rate.burst} more" if rate.burst else ""
+        detail = f"the queue {lane.queue} lets {rate.limit} start in {write_duration(rate.per)}{burst}"
+        found.append(Reason(reason="rate", detail=f"{detail}; the next can start when its time comes", until=until))
+    if room.full():
+        detail = f"{room.running} of {room.rules.max_concurrency} jobs of the queue {lane.queue} run"
+        found.append(Reason(reason="limit", detail=detail))
+    return found
 
 
 def _place(lane: Lane, demands: Sequence[Demand]) -> list[Reason]:

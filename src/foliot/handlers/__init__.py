@@ -3,6 +3,8 @@
 Others come from installed packages: an entry point of the group `foliot.handlers` is a Handler, or a function like
 one's (`async def name(payload: bytes, context: JobContext)`, or a plain one, which runs in a thread). Its name is the
 job type.
+
+A worker that was told nothing lets `http` call public addresses only, and `command` run nothing (`permissions`).
 """
 
 import inspect
@@ -12,6 +14,7 @@ from importlib.metadata import entry_points
 from foliot.handlers.command import command_handler
 from foliot.handlers.echo import echo_handler
 from foliot.handlers.http import http_handler
+from foliot.handlers.permissions import Permissions
 from foliot.sdk.handler import Handler, Isolation
 
 GROUP = "foliot.handlers"
@@ -19,10 +22,12 @@ GROUP = "foliot.handlers"
 _log = logging.getLogger("foliot.handlers")
 
 
-def load_handlers(allow_commands: bool = False) -> dict[str, Handler]:
+def load_handlers(permissions: Permissions | None = None) -> dict[str, Handler]:
     """The built-in handlers and those of installed packages, by job type. One that can not be loaded is left out,
     with a word in the log: it must not keep the others from running."""
-    built_in = (echo_handler(), http_handler(), command_handler(allowed=allow_commands))
+    permitted = permissions or Permissions()
+    permitted.tell()
+    built_in = (echo_handler(), http_handler(permitted.addresses), command_handler(permitted.commands))
     handlers = {handler.name: handler for handler in built_in}
     for entry in entry_points(group=GROUP):
         try:

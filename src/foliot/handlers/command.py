@@ -1,6 +1,7 @@
 """`command`: runs a program, as a list of arguments and never through a shell, in a session of its own, so that it
 can be ended together with all it has started. Refused unless the worker was told to allow it: whoever may submit jobs
-could run anything."""
+could run anything. It gets an environment without the worker's secrets, and is another user's where the worker is
+root's."""
 
 import asyncio
 import errno
@@ -17,8 +18,10 @@ from threading import Thread
 from typing import IO, Annotated, Any
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from foliot.handlers.limits import Limits, set_limits
+from foliot.handlers.command_rules import CommandRules
+from foliot.handlers.limits import SHELL, Limits, set_limits
 from foliot.handlers.payload import bad_payload, read_payload
 from foliot.sdk.context import JobContext
 from foliot.sdk.errors import Fatal, Retry
@@ -34,7 +37,7 @@ _Text = Annotated[str, Meta(pattern=r"^[^\x00]*\Z")]
 
 
 class CommandPayload(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """`env` is added to the worker's own environment."""
+    """`env` is all of the program's environment but the few variables that every program needs."""
 
     argv: Annotated[list[_Text], Meta(min_length=1)]
     cwd: _Text | None = None
@@ -42,30 +45,54 @@ class CommandPayload(Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     stdin: str | None = None
 
 
-def command_handler(*, allowed: bool) -> Handler:
-    return Handler(name="command", function=run_command if allowed else refuse_command)
+class CommandRunner:
+    def __init__(self, rules: CommandRules) -> None:
+        self._rules = rules
+
+    async def run(self, payload: bytes, context: JobContext) -> dict[str, Any]:
+        wanted = read_payload(payload, CommandPayload)
+        ready = _permit(wanted, self._rules)
+        limits = set_limits(context, own_user=self._rules.user is None)
+        try:
+            return await _run(ready, context, limits, self._rules)
+        finally:
+            if limits is not None:
+                await limits.close()
+
+
+def command_handler(rules: CommandRules | None) -> Handler:
+    return Handler(name="command", function=refuse_command if rules is None else CommandRunner(rules).run)
 
 
 async def refuse_command(_payload: bytes, _context: JobContext) -> None:
     raise Fatal(
-        "this worker does not run commands; start it with --allow-commands (or FOLIOT_ALLOW_COMMANDS=true) "
-        "if everyone who may submit jobs may run programs on its machine",
+        "this worker does not run commands; start it with --allow-command and the name of each program that everyone "
+        "who may submit jobs may run on its machine (or FOLIOT_ALLOW_COMMAND), or with --allow-commands for any",
         code="commands_not_allowed",
     )
 
 
-async def run_command(payload: bytes, context: JobContext) -> dict[str, Any]:
-    wanted = read_payload(payload, CommandPayload)
-    limits = set_limits(context)
-    try:
-        return await _run(wanted, context, limits)
-    finally:
-        if limits is not None:
-            await limits.close()
+def _permit(wanted: CommandPayload, rules: CommandRules) -> CommandPayload:
+    """What is to be started, where the rules let it."""
+    program = rules.find(wanted.argv[0], wanted.cwd)
+    if program is None:
+        raise Fatal(
+            f"this worker does not run {wanted.argv[0]!r}; it would with --allow-command (or FOLIOT_ALLOW_COMMAND)",
+            code="command_not_allowed",
+        )
+    if name := rules.steering(wanted.env):
+        raise Fatal(
+            f"payload.env: {name} is not for a job to set where only named programs are allowed: it could make one of "
+            "them run another",
+            code="command_not_allowed",
+        )
+    return replace(wanted, argv=[program, *wanted.argv[1:]])
 
 
-async def _run(wanted: CommandPayload, context: JobContext, limits: Limits | None) -> dict[str, Any]:
-    program = Program(wanted, context, limits)
+async def _run(
+    wanted: CommandPayload, context: JobContext, limits: Limits | None, rules: CommandRules
+) -> dict[str, Any]:
+    program = Program(wanted, context, limits, rules)
     tail = Tail()
     talk = asyncio.gather(
         _follow(program.stdout, context.log.info, tail), _follow(program.stderr, context.log.warning, tail)
@@ -95,9 +122,9 @@ class Program:
     """A running program. Not asyncio's own: that one holds a program for running while anything holds its output
     open."""
 
-    def __init__(self, wanted: CommandPayload, context: JobContext, limits: Limits | None) -> None:
+    def __init__(self, wanted: CommandPayload, context: JobContext, limits: Limits | None, rules: CommandRules) -> None:
         self._loop = asyncio.get_running_loop()
-        self._process = _start(wanted, context, limits)
+        self._process = _start(wanted, context, limits, rules)
         self.exited: asyncio.Future[int] = self._loop.create_future()
         assert self._process.stdout is not None
         assert self._process.stderr is not None
@@ -127,24 +154,34 @@ class Program:
             self.exited.set_result(code)
 
 
-def _start(wanted: CommandPayload, context: JobContext, limits: Limits | None) -> Popen[bytes]:
-    environment = os.environ | wanted.env
+def _start(wanted: CommandPayload, context: JobContext, limits: Limits | None, rules: CommandRules) -> Popen[bytes]:
+    environment = rules.environment(wanted.env, os.environ)
     environment |= {"FOLIOT_JOB_ID": context.job_id, "FOLIOT_ATTEMPT": str(context.attempt)}
+    words, folder, user = wanted.argv, wanted.cwd, rules.user
     try:
+        if limits is not None or user is not None:
+            _find_program(wanted, environment)
+        if user is not None:
+            # The folder is entered by that user and not before: what it may not enter it shall not start in.
+            words, folder = [SHELL, "-c", 'cd -- "$0" && exec "$@"', _absolute(wanted.cwd), *words], "/"
         with TemporaryFile() as given:  # a file and not a pipe: nobody has to feed it while the program runs
             given.write((wanted.stdin or "").encode())
             given.seek(0)
-            if limits is not None:
-                _find_program(wanted, environment)
-            return Popen(
-                wanted.argv if limits is None else limits.words(wanted.argv),
-                cwd=wanted.cwd,
+            process = Popen(
+                words if limits is None else limits.words(words),
+                cwd=folder,
                 env=environment,
                 stdin=given if wanted.stdin else DEVNULL,
                 stdout=PIPE,
                 stderr=PIPE,
                 start_new_session=True,
+                user=None if user is None else user.number,
+                group=None if user is None else user.group,
+                extra_groups=None if user is None else user.groups,
             )
+        if limits is not None:
+            _begin(process, limits)
+        return process
     except FileNotFoundError:
         if wanted.cwd is not None and not Path(wanted.cwd).is_dir():
             raise bad_payload("cwd", f"there is no folder {wanted.cwd}") from None
@@ -155,14 +192,29 @@ def _start(wanted: CommandPayload, context: JobContext, limits: Limits | None) -
         raise Retry(f"{wanted.argv[0]!r} can not be started: {error.strerror}", code="not_started") from None
 
 
+def _begin(process: Popen[bytes], limits: Limits) -> None:
+    try:
+        limits.begin(process.pid)
+    except OSError:
+        process.kill()
+        process.communicate()
+        raise
+
+
 def _find_program(wanted: CommandPayload, environment: Mapping[str, str]) -> None:
     """Raises as starting it would; the shell that sets its limits could only end with an exit code."""
     name = wanted.argv[0]
+    if wanted.cwd is not None and not Path(wanted.cwd).is_dir():
+        raise FileNotFoundError(wanted.cwd)
     file = Path(wanted.cwd or ".", name) if "/" in name else shutil.which(name, path=environment.get("PATH"))
     if file is None or not Path(file).exists():
         raise FileNotFoundError(name)
     if not os.access(file, os.X_OK) or Path(file).is_dir():
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+
+
+def _absolute(folder: str | None) -> str:
+    return "/" if folder is None else str(Path(folder).absolute())
 
 
 class Tail:

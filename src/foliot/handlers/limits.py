@@ -8,7 +8,9 @@ by a shell that sets the limit on itself first and then becomes the program; no 
 
 import functools
 import math
+import os
 import resource
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Protocol
@@ -27,6 +29,10 @@ class Limits(Protocol):
         """The command that starts it so."""
         ...
 
+    def begin(self, process: int) -> None:
+        """As soon as that command runs. Raises `OSError` where it can not be limited."""
+        ...
+
     @property
     def broken(self) -> str | None:
         """Which limit it ran into, where that can be told."""
@@ -37,8 +43,9 @@ class Limits(Protocol):
         ...
 
 
-def set_limits(context: JobContext) -> Limits | None:
-    """The limits of a job's program, said in its log; None where it asked for nothing that can be limited."""
+def set_limits(context: JobContext, *, own_user: bool = True) -> Limits | None:
+    """The limits of a job's program, said in its log; None where it asked for nothing that can be limited. `own_user`
+    tells whether it runs as the worker's own user."""
     memory = context.resources.get("memory") or None
     cpu = context.resources.get("cpu") or None
     if memory is None and cpu is None:
@@ -52,7 +59,7 @@ def set_limits(context: JobContext) -> Limits | None:
     except OSError as error:
         return _set_rlimits(context, memory, cpu, f"{error.filename}: {error.strerror}")
     context.log.info("limited by cgroup v2 to %s", _shown(memory, cpu))
-    return GroupLimits(group, _shown(memory, None))
+    return GroupLimits(group, _shown(memory, None), own_user=own_user)
 
 
 def _set_rlimits(context: JobContext, memory: float | None, cpu: float | None, why: str) -> Limits | None:
@@ -88,14 +95,25 @@ def _open_groups() -> Groups | str:
 
 
 class GroupLimits:
-    """A group of cgroup v2, which the program is in from its first step."""
+    """A group of cgroup v2, which the program is in from its first step. Another user's may not enter it: that one
+    stops itself, and goes on when the worker has moved it."""
 
-    def __init__(self, group: Group, memory: str) -> None:
+    def __init__(self, group: Group, memory: str, *, own_user: bool = True) -> None:
         self._group = group
         self._memory = memory
+        self._own_user = own_user
 
     def words(self, argv: Sequence[str]) -> list[str]:
-        return [SHELL, "-c", 'echo $$ > "$0" && exec "$@"', str(self._group.path / "cgroup.procs"), *argv]
+        if self._own_user:
+            return [SHELL, "-c", 'echo $$ > "$0" && exec "$@"', str(self._group.path / "cgroup.procs"), *argv]
+        return [SHELL, "-c", 'kill -STOP $$ && exec "$@"', SHELL, *argv]
+
+    def begin(self, process: int) -> None:
+        if self._own_user:
+            return
+        os.waitid(os.P_PID, process, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        (self._group.path / "cgroup.procs").write_text(str(process))
+        os.killpg(process, signal.SIGCONT)
 
     @property
     def broken(self) -> str | None:
@@ -115,6 +133,9 @@ class Rlimits:
 
     def words(self, argv: Sequence[str]) -> list[str]:
         return [SHELL, "-c", " && ".join([*self._commands, 'exec "$@"']), SHELL, *argv]
+
+    def begin(self, process: int) -> None:
+        return
 
     @property
     def broken(self) -> str | None:

@@ -9,7 +9,7 @@ from foliot.sdk.errors import Fatal
 
 T = TypeVar("T")
 
-_AT = re.compile(r"^(?P<what>.*) - at `\$\.?(?P<field>.*)`$", re.DOTALL)
+_AT = re.compile(r"^(?P<what>.*) - at `\$\.?(?P<field>[^`]*)`$", re.DOTALL)
 
 
 def read_payload(payload: bytes, kind: type[T]) -> T:

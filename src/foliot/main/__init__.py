@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from foliot.settings import Settings
 
 if TYPE_CHECKING:
+    from foliot.clock import Clock
     from foliot.main.embedded import EmbeddedNode
     from foliot.node.node import Node
     from foliot.sdk.handler import Handler
@@ -23,8 +24,13 @@ async def open_node(settings: Settings) -> "Node":
     """A running node, without HTTP. Stop it with `await node.stop()`."""
     from foliot.main.stores import make_store
     from foliot.node.node import Node
+    from foliot.oidc.relying_party import RelyingParty
 
-    node = Node(make_store(settings.store_url), settings, name=f"{socket.gethostname()}:{os.getpid()}")
+    def identity(clock: "Clock") -> RelyingParty | None:
+        return RelyingParty.of(settings, clock)
+
+    name = f"{socket.gethostname()}:{os.getpid()}"
+    node = Node(make_store(settings.store_url), settings, name=name, identity=identity)
     await node.start()
     return node
 

@@ -2,6 +2,7 @@
 application."""
 
 import asyncio
+import os
 import secrets
 import socket
 from collections.abc import Mapping, MutableMapping
@@ -11,7 +12,7 @@ from urllib.parse import unquote
 from foliot.api import create_app
 from foliot.node.node import Node
 from foliot.sdk.handler import Handler
-from foliot.settings import Settings
+from foliot.settings import PREFIX, Settings
 from foliot.store.base import Store
 from foliot.worker import Worker
 
@@ -78,7 +79,8 @@ class EmbeddedNode:
         self._leaving: list[Worker] = []
 
     async def start(self) -> None:
-        self._node = Node(self._store, Settings(), name="embedded")
+        settings = Settings(encryption_keys=os.environ.get(f"{PREFIX}ENCRYPTION_KEYS", ""))
+        self._node = Node(self._store, settings, name="embedded")
         await self._node.start()
         self.transport = InProcess(create_app(self._node.services, admin_key=self._key), self._key)
         self._worker = await self._start_worker()

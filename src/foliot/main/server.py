@@ -5,25 +5,27 @@ import asyncio
 import contextlib
 import logging
 import os
-import shlex
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
-import uvicorn
 
 from foliot.api import create_app
 from foliot.clock import monotonic
 from foliot.domain.errors import BadInput, FoliotError
 from foliot.handlers import load_handlers
+from foliot.handlers.permissions import permissions_of
 from foliot.main import open_node
-from foliot.main.admin_key import KEY_FILE, ensure_admin_key
+from foliot.main.admin_key import ensure_admin_key
+from foliot.main.database_transit import warn_of_open_transit
+from foliot.main.embedded import InProcess
+from foliot.main.greeting import greeting
+from foliot.main.listener import bind, make_room
+from foliot.main.tls import server_tls
+from foliot.main.web_server import WebServer
 from foliot.settings import PREFIX, Settings, SettingsError
 from foliot.worker import Worker
 from foliot.worker.room import offer_of
@@ -32,16 +34,7 @@ log = logging.getLogger("foliot")
 
 LISTEN_FD = f"{PREFIX}LISTEN_FD"
 READY_FD = f"{PREFIX}READY_FD"
-SHUTDOWN_SECONDS = 10
 SHORT_LIFE = 5_000_000  # microseconds: a process that ends sooner has hardly started
-
-
-class Server(uvicorn.Server):
-    """uvicorn, with the signals left to us: the worker must drain before the API goes."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 def run_server(settings: Settings) -> int:
@@ -51,7 +44,10 @@ def run_server(settings: Settings) -> int:
         offer_of(settings.worker_concurrency, settings.worker_resources)
     except BadInput as error:  # before anything is started
         raise SettingsError(error.detail) from None
-    listener = _listen(settings)
+    if settings.worker:
+        permissions_of(settings)
+    server_tls(settings)
+    listener = socket.socket(fileno=int(os.environ[LISTEN_FD])) if LISTEN_FD in os.environ else bind(settings)
     settings = msgspec.structs.replace(settings, port=listener.getsockname()[1])
     if settings.processes > 1:
         return _supervise(settings, listener)
@@ -62,54 +58,27 @@ def run_server(settings: Settings) -> int:
     return uvloop.run(_serve(settings, listener))
 
 
-def _listen(settings: Settings) -> socket.socket:
-    if LISTEN_FD in os.environ:
-        return socket.socket(fileno=int(os.environ[LISTEN_FD]))
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((settings.host, settings.port))
-    except OSError as error:
-        listener.close()
-        where = f"{settings.host}:{settings.port}"
-        raise SettingsError(
-            f"can not listen on {where}: {error.strerror}. Is another node running there? "
-            "Stop it, or choose another port with --port (0 picks a free one)"
-        ) from None
-    listener.listen(2048)
-    return listener
-
-
 async def _serve(settings: Settings, listener: socket.socket) -> int:
-    key = ensure_admin_key(settings)
+    key, made_now = ensure_admin_key(settings)
     node = await open_node(settings)
-    server = Server(
-        uvicorn.Config(
-            create_app(node.services, admin_key=key),
-            loop="none",
-            http="httptools",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-        )
+    app = create_app(node.services, admin_key=key)
+    server = WebServer(
+        app,
+        listener,
+        tls=server_tls(settings),
+        connections=make_room(settings.max_connections),
+        seconds=settings.client_seconds,
     )
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    worker = await _start_worker(settings, key) if settings.worker else None
+    serving = asyncio.create_task(server.serve())
+    worker = await _start_worker(settings, InProcess(app, key)) if settings.worker else None
     if READY_FD in os.environ:
         os.write(int(os.environ[READY_FD]), b".")
     else:
-        _greet(settings)
+        _greet(settings, key if made_now else "")
     ends = [asyncio.create_task(event.wait()) for event in (stopping, node.lost)]
     await asyncio.wait([serving, *ends], return_when=asyncio.FIRST_COMPLETED)
     for end in ends:
@@ -128,56 +97,26 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
     return 1 if node.lost.is_set() else 0
 
 
-async def _start_worker(settings: Settings, key: str) -> Worker:
+async def _start_worker(settings: Settings, node: InProcess) -> Worker:
+    """The built-in worker calls its node without a socket: no certificate stands between the two."""
     worker = Worker(
-        f"http://{_loopback(settings.host)}:{settings.port}",
-        key,
-        load_handlers(allow_commands=settings.allow_commands),
+        "",
+        "",
+        load_handlers(permissions_of(settings)),
         name=f"built-in@{socket.gethostname()}",
         concurrency=settings.worker_concurrency,
         resources=settings.worker_resources,
         labels=settings.worker_labels,
+        transport=node,
     )
     await worker.start()
     return worker
 
 
-def _loopback(host: str) -> str:
-    return {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, f"[{host}]" if ":" in host else host)
-
-
-def _greet(settings: Settings) -> None:
-    """What a person needs next, ready to paste."""
-    file = shlex.quote(str(Path(settings.data_dir) / KEY_FILE))
-    shown = '"$FOLIOT_ADMIN_KEY"' if settings.admin_key else f'"$(cat {file})"'
-    store = f"SQLite in {settings.store_url.removeprefix('sqlite:///')}" if settings.is_sqlite else "PostgreSQL"
-    usual = Settings()
-    where = "" if settings.node_url == usual.node_url else f" --url {settings.node_url}"
-    where += "" if settings.data_dir == usual.data_dir else f" --data-dir {shlex.quote(settings.data_dir)}"
-    print(
-        f"Foliot is ready on {settings.node_url} ({store}; the API is described at {settings.node_url}/docs)\n"
-        f"A first job, from another terminal:\n"
-        f"  curl -s {settings.node_url}/api/v1/jobs -H 'Authorization: Bearer '{shown} "
-        """-d '{"job_type":"echo","payload":{"message":"hello"}}'\n"""
-        f"or:\n"
-        f'  {_own_command()} submit echo \'{{"message":"hello"}}\' --wait{where}',
-        flush=True,
-    )
-
-
-def _own_command() -> str:
-    """How this program is called from here."""
-    found = shutil.which("foliot")
-    own = os.path.realpath(sys.argv[0])
-    if found and os.path.realpath(found) == own:
-        return "foliot"
-    return shlex.quote(os.path.relpath(own)) if Path(own).name == "foliot" else "python -m foliot"
-
-
 def _supervise(settings: Settings, listener: socket.socket) -> int:
     """Several processes on one socket. One that dies is started again; when none lives for long, that is told and all
     end."""
-    key = ensure_admin_key(settings)
+    key, made_now = ensure_admin_key(settings)
     ready, tell_ready = os.pipe()
     environ = os.environ | {LISTEN_FD: str(listener.fileno()), READY_FD: str(tell_ready)}
     environ |= {
@@ -207,7 +146,8 @@ def _supervise(settings: Settings, listener: socket.socket) -> int:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    threading.Thread(target=_greet_when_ready, args=(settings, ready), daemon=True).start()
+    greet = threading.Thread(target=_greet_when_ready, args=(settings, key if made_now else "", ready), daemon=True)
+    greet.start()
     for index in range(settings.processes):
         spawn(index)
     begun, failures, result = monotonic(), 0, 0
@@ -231,7 +171,12 @@ def _supervise(settings: Settings, listener: socket.socket) -> int:
     return result
 
 
-def _greet_when_ready(settings: Settings, ready: int) -> None:
+def _greet(settings: Settings, new_key: str) -> None:
+    print(greeting(settings, new_key=new_key), flush=True)
+    warn_of_open_transit(settings.store_url)
+
+
+def _greet_when_ready(settings: Settings, new_key: str, ready: int) -> None:
     """One process that takes calls is enough to say so."""
     os.read(ready, 1)
-    _greet(settings)
+    _greet(settings, new_key)

@@ -1,19 +1,24 @@
 """A node: the services over one store, and the duties that keep them honest. Started and stopped as one."""
 
 import asyncio
+from collections.abc import Callable
 
 from foliot import __version__
-from foliot.clock import OffsetClock
+from foliot.clock import Clock, OffsetClock
 from foliot.domain.duration import DAY, SECOND
 from foliot.domain.ids import IdMaker
 from foliot.node.duties import NODE_LEASE, Expiry, Heartbeat, Looker, Prune, Recovery, measure
 from foliot.node.fire import Fire, Settle
 from foliot.node.peers import Peers
+from foliot.node.porter import Porter
+from foliot.node.queues import Order, Pace, Rules
 from foliot.node.relay import Listener, Relay
 from foliot.node.release import Release, Tokens
 from foliot.node.running import Running
 from foliot.node.timekeeper import Timekeeper
 from foliot.service import Services
+from foliot.service.access import Identity
+from foliot.service.sealing import Sealer
 from foliot.service.wake import Wake
 from foliot.settings import Settings
 from foliot.store.base import Store
@@ -22,8 +27,16 @@ from foliot.store.base import Store
 class Node:
     """`start` connects and starts the duties; after that `services` may be used, until `stop`."""
 
-    def __init__(self, store: Store, settings: Settings, *, name: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        *,
+        name: str,
+        identity: Callable[[Clock], Identity | None] = lambda _clock: None,
+    ) -> None:
         self.store = store
+        self._identity = identity
         self.settings = settings
         self.name = name
         self.lost = asyncio.Event()  # set when the node must end because its number went to another
@@ -62,7 +75,17 @@ class Node:
         self._number, self._ids = lease.number, IdMaker(node=lease.number, floor=lease.floor)
         peers = Peers(lease.number)
         worker_lease, heartbeat = round(settings.lease_seconds * SECOND), round(settings.heartbeat_seconds * SECOND)
-        self.services = Services(store, clock, self._ids, wake, lease=worker_lease, heartbeat=heartbeat)
+        sealer = Sealer(settings.key_ring)
+        self.services = Services(
+            store,
+            clock,
+            self._ids,
+            wake,
+            lease=worker_lease,
+            heartbeat=heartbeat,
+            sealer=sealer,
+            identity=self._identity(clock),
+        )
         beat = Heartbeat(store, clock, wake, self._ids, peers, lease)
         self.lost = beat.lost
         self._duties = [
@@ -74,9 +97,13 @@ class Node:
             Settle(clock, wake, self.services.firing),
             Release(store, clock, wake),
             Tokens(clock, wake, self.services.limits),
+            Rules(wake, self.services.gate, self.services.dispatch),
+            Order(self.services.gate),
+            Pace(clock, self.services.gate),
             Expiry(store, self.services.recover, clock, wake),
             Recovery(self.services.recover, lease=worker_lease),
             Looker(self.services.dispatch),
+            Porter(store, clock, self.services.access),
             Prune(store, clock, retention=round(settings.retention_days * DAY)),
         ]
         for duty in self._duties:

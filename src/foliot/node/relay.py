@@ -1,6 +1,7 @@
 """Passes hints between nodes: ours to the others, coalesced so that there is at most one message in 20 ms; theirs to
-our listeners. A message is the sender's number and `r:1,2` (lanes), `d:TIME` (a job), `f:TIME` (a schedule) and
-`s:WORKER,…`, joined by spaces. Words of another version are stepped over."""
+our listeners. A message is the sender's number and `r:1,2` (lanes), `d:TIME` (a job), `f:TIME` (a schedule),
+`s:WORKER,…`, `p:1,2` (queues with a place) and `q:` (rules of queues), joined by spaces. Words of another version are
+stepped over."""
 
 import asyncio
 from collections.abc import Collection
@@ -26,6 +27,8 @@ class Relay(Running):
         self._peers = peers
         self._lanes: set[int] = set()
         self._workers: set[WorkerKey] = set()
+        self._places: set[int] = set()
+        self._rules = False
         self._due: Micros | None = None
         self._fire: Micros | None = None
         self._news = asyncio.Event()
@@ -34,6 +37,8 @@ class Relay(Running):
         wake.on_due.append(self._due_at)
         wake.on_fire.append(self._fire_at)
         wake.on_stop.append(self._stop_worker)
+        wake.on_place.append(self._place)
+        wake.on_rules.append(self._rules_changed)
 
     def _ready(self, lanes: Collection[int], tell: bool) -> None:
         if tell and not self._peers.alone:
@@ -55,6 +60,16 @@ class Relay(Running):
             self._workers.add(worker)
             self._news.set()
 
+    def _place(self, queue_ids: Collection[int], tell: bool) -> None:
+        if tell and not self._peers.alone:
+            self._places.update(queue_ids)
+            self._news.set()
+
+    def _rules_changed(self, tell: bool) -> None:
+        if tell and not self._peers.alone:
+            self._rules = True
+            self._news.set()
+
     async def round(self) -> None:
         await self._news.wait()
         self._news.clear()
@@ -67,7 +82,12 @@ class Relay(Running):
             words.append(f"f:{self._fire}")
         if self._workers:
             words.append(f"s:{','.join(map(str, sorted(self._workers)[:MOST_NAMES]))}")
+        if self._places:
+            words.append(f"p:{','.join(map(str, sorted(self._places)[:MOST_NAMES]))}")
+        if self._rules:
+            words.append("q:")
         self._lanes, self._workers, self._due, self._fire = set(), set(), None, None
+        self._places, self._rules = set(), False
         await self._store.notify(f"{self._peers.own} {' '.join(words)}")
         await asyncio.sleep(APART)
 
@@ -88,6 +108,7 @@ class Listener(Running):
                 self._hear(message)
             else:
                 await self._dispatch.look()
+                self._wake.rules(tell=False)
                 self._wake.due(0, tell=False)
                 self._wake.fire(0, tell=False)
         await asyncio.Event().wait()
@@ -105,6 +126,10 @@ class Listener(Running):
                     self._wake.due(int(time), tell=False)
                 case ["f", time]:
                     self._wake.fire(int(time), tell=False)
+                case ["p", queues]:
+                    self._wake.place([int(queue) for queue in queues.split(",")], tell=False)
+                case ["q", _]:
+                    self._wake.rules(tell=False)
                 case ["s", workers]:
                     for worker in workers.split(","):
                         self._wake.stop(WorkerKey(int(worker)), tell=False)

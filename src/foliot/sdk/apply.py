@@ -2,8 +2,9 @@
 
 `plan` compares and changes nothing; `carry_out` does what a plan says. They serve `@app.schedule` when a worker or an
 embedded app starts, and `foliot apply`. Compared is what is meant, not how it is written: `"60s"` is `60`, a time is an
-instant, what is left out is its default. One thing is not: `paused`, where it is left out, is whatever it is on the
-node, so that a start does not let go what somebody holds.
+instant, what is left out is its default. Two things are not: `paused`, where it is left out, is whatever it is on the
+node, so that a start does not let go what somebody holds; and values of secret fields, which no read shows, count as
+changed each time, so that a new one is never left out (the node knows better, and leaves what is the same as it is).
 
 Nothing is deleted unless `prune` asks for it. Then those go that are not declared and whose id begins with `prefix`;
 without a prefix, all of the namespace. A file with a prefix can only declare ids that begin with it, so that two files
@@ -21,9 +22,10 @@ from typing import Any, Literal, assert_never
 
 import msgspec
 
+from foliot.domain.access import MATRIX, ROLES
 from foliot.domain.errors import BadInput, FoliotError
-from foliot.sdk.failures import Conflict, NotFound, Stale
-from foliot.sdk.normal_form import alike, normal_declared, normal_existing, usual
+from foliot.sdk.failures import Conflict, Forbidden, NotFound, Stale
+from foliot.sdk.normal_form import alike, hides_values, normal_declared, normal_existing, usual
 from foliot.sdk.schedule_calls import ScheduleCalls
 from foliot.wire import ScheduleBody, ScheduleInfo, ScheduleUpdateBody
 
@@ -80,6 +82,8 @@ def compare(body: ScheduleBody, existing: ScheduleInfo | None) -> Difference:
     fields = {
         field: (old.get(field), new.get(field)) for field in {**new, **old} if not alike(old.get(field), new.get(field))
     }
+    if hides_values(body):
+        fields.setdefault("job.payload", (old["job.payload"], new["job.payload"]))
     return Difference(
         action="change" if fields else "same",
         schedule_id=name,
@@ -108,10 +112,15 @@ async def carry_out(client: ScheduleCalls, differences: Iterable[Difference]) ->
 
 async def apply_at_start(client: ScheduleCalls, declared: Sequence[ScheduleBody]) -> None:
     """Makes what an app declares, one by one. What is refused (a schedule whose end has passed, a key without the
-    right) is told in the log and keeps neither the others nor the app from going on."""
+    right) is told in the log and keeps neither the others nor the app from going on. A worker's key has no right to
+    declare: that is told once, for all, with the roles that have."""
+    forbidden: dict[str, list[str]] = {}
     for body in declared:
         try:
             [done] = await carry_out(client, plan([body], await find_existing(client, [body])))
+        except Forbidden as error:
+            forbidden.setdefault(error.detail.rstrip("."), []).append(body.schedule_id or "")
+            continue
         except FoliotError as error:
             _log.error("schedule %s could not be applied: %s", body.schedule_id, error)
             continue
@@ -120,6 +129,15 @@ async def apply_at_start(client: ScheduleCalls, declared: Sequence[ScheduleBody]
                 _log.info("schedule %s was created", done.schedule_id)
             case "change":
                 _log.info("schedule %s was changed: %s", done.schedule_id, ", ".join(done.fields))
+    able = " or ".join(role for role in ROLES if "control" in MATRIX[role])
+    for why, names in forbidden.items():
+        _log.warning(
+            "these schedules were not declared: %s (%s). A key of the role %s that reaches them can declare them, here "
+            "or with 'foliot apply'; all else goes on",
+            ", ".join(names),
+            why,
+            able,
+        )
 
 
 async def _carry_out(client: ScheduleCalls, difference: Difference) -> Difference:

@@ -15,8 +15,10 @@ from msgspec import UNSET, Raw, UnsetType
 
 from foliot import wire
 from foliot.domain.status import is_ended
+from foliot.sdk.access_calls import AccessCalls
 from foliot.sdk.failures import ended_otherwise
 from foliot.sdk.log_stream import follow
+from foliot.sdk.queue_calls import QueueCalls
 from foliot.sdk.requester import PATIENCE_SECONDS, Key
 from foliot.sdk.schedule_calls import ScheduleCalls
 from foliot.sdk.submitter import Submitter
@@ -34,7 +36,7 @@ FIRST_LOOK_SECONDS = 0.02
 LONGEST_LOOK_SECONDS = 1.0
 
 
-class AsyncClient(ScheduleCalls):
+class AsyncClient(ScheduleCalls, QueueCalls, AccessCalls):
     """A node as seen over its API. Usable on one event loop, as `async with`, or with `close`."""
 
     def __init__(

@@ -7,6 +7,7 @@ from foliot.sdk.facade import Facade, blocking, blocking_iterator
 from foliot.sdk.home_transport import HomeTransport
 from foliot.sdk.loop_thread import LoopThread
 from foliot.sdk.requester import PATIENCE_SECONDS
+from foliot.sdk.tls import Trust
 from foliot.sdk.transport import HttpTransport, Transport
 
 __all__ = ["AsyncClient", "Client"]
@@ -16,10 +17,15 @@ class Client(Facade[AsyncClient]):
     """Every method waits for the one of the same name; `client.aio` is the awaitable side, for any event loop."""
 
     def __init__(
-        self, url: str = "http://127.0.0.1:7070", key: str | None = None, *, patience: float = PATIENCE_SECONDS
+        self,
+        url: str = "http://127.0.0.1:7070",
+        key: str | None = None,
+        *,
+        patience: float = PATIENCE_SECONDS,
+        trust: Trust | None = None,
     ) -> None:
         thread = LoopThread()
-        home = HomeTransport(thread, lambda: _connect(url))
+        home = HomeTransport(thread, lambda: _connect(url, trust))
         super().__init__(AsyncClient(url, key, patience=patience, transport=home), thread)
 
     @classmethod
@@ -58,6 +64,16 @@ class Client(Facade[AsyncClient]):
     all_limits = blocking_iterator(AsyncClient.all_limits)
     limit = blocking(AsyncClient.limit)
     set_limit = blocking(AsyncClient.set_limit)
+    queues = blocking(AsyncClient.queues)
+    queue_page = blocking(AsyncClient.queue_page)
+    all_queues = blocking_iterator(AsyncClient.all_queues)
+    queue = blocking(AsyncClient.queue)
+    set_queue = blocking(AsyncClient.set_queue)
+    pause_queue = blocking(AsyncClient.pause_queue)
+    resume_queue = blocking(AsyncClient.resume_queue)
+    paused_types = blocking(AsyncClient.paused_types)
+    pause_type = blocking(AsyncClient.pause_type)
+    resume_type = blocking(AsyncClient.resume_type)
     executions = blocking(AsyncClient.executions)
     logs = blocking(AsyncClient.logs)
     follow_logs = blocking_iterator(AsyncClient.follow_logs)
@@ -84,6 +100,24 @@ class Client(Facade[AsyncClient]):
     drain_worker = blocking(AsyncClient.drain_worker)
     nodes = blocking(AsyncClient.nodes)
     stats = blocking(AsyncClient.stats)
+    create_key = blocking(AsyncClient.create_key)
+    keys = blocking(AsyncClient.keys)
+    key_page = blocking(AsyncClient.key_page)
+    all_keys = blocking_iterator(AsyncClient.all_keys)
+    key = blocking(AsyncClient.key)
+    rotate_key = blocking(AsyncClient.rotate_key)
+    revoke_key = blocking(AsyncClient.revoke_key)
+    create_namespace = blocking(AsyncClient.create_namespace)
+    namespaces = blocking(AsyncClient.namespaces)
+    namespace = blocking(AsyncClient.namespace)
+    set_quotas = blocking(AsyncClient.set_quotas)
+    delete_namespace = blocking(AsyncClient.delete_namespace)
+    audit = blocking(AsyncClient.audit)
+    audit_page = blocking(AsyncClient.audit_page)
+    all_audit = blocking_iterator(AsyncClient.all_audit)
+    check_audit = blocking(AsyncClient.check_audit)
+    whoami = blocking(AsyncClient.whoami)
+    login_link = blocking(AsyncClient.login_link)
     request = blocking(AsyncClient.request)
 
     def close(self) -> None:
@@ -98,5 +132,5 @@ class Client(Facade[AsyncClient]):
         self.close()
 
 
-async def _connect(url: str) -> Transport:
-    return HttpTransport(url)
+async def _connect(url: str, trust: Trust | None) -> Transport:
+    return HttpTransport(url, trust)

@@ -57,6 +57,8 @@ class ScheduleFields(TypedDict, total=False):
     requires: Mapping[str, str] | None
     concurrency: ConcurrencyLike | Callable[..., ConcurrencyLike | None] | None
     unique_key: str | Callable[..., str | None] | None
+    fair_key: str | Callable[..., str | None] | None
+    secret_fields: Sequence[str] | None
 
 
 FIELD_NAMES = frozenset(ScheduleFields.__annotations__)

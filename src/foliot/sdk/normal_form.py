@@ -12,6 +12,7 @@ from msgspec import Raw
 from foliot.domain.duration import parse_duration, show_duration
 from foliot.domain.needs import SLOT, UNIT, parse_amounts
 from foliot.domain.priority import parse_priority, show_priority
+from foliot.domain.secret_fields import mask
 from foliot.wire import CalendarBody, PlanBody, RetryBody, ScheduleBody, ScheduleInfo, encode, to_micros, to_time
 
 Form = dict[str, Any]
@@ -33,6 +34,8 @@ _JOB_DEFAULTS: Form = {
     "requires": {},
     "concurrency": None,
     "unique_key": None,
+    "fair_key": None,
+    "secret_fields": [],
 }
 
 
@@ -90,9 +93,17 @@ def _normal_calendar(value: CalendarBody | Raw) -> Form:
     return {name: value for name, value in form.items() if value is not None}
 
 
+def hides_values(body: ScheduleBody) -> bool:
+    """Whether a declaration has values that can not be compared, since no read shows those that are kept."""
+    given = _fields(encode(body.job))
+    return not alike(given.get("payload", {}), _normal_job(given)["job.payload"])
+
+
 def _normal_job(given: Mapping[str, Any]) -> Form:
     """Fields that this version does not know are compared as they are."""
     form = {**_JOB_DEFAULTS, **{name: value for name, value in given.items() if value is not None}}
+    if form["secret_fields"]:
+        form["payload"] = msgspec.json.decode(mask(encode(form["payload"]).decode(), form["secret_fields"]))
     form["priority"] = show_priority(parse_priority(form["priority"]))
     form["timeout"] = show_duration(parse_duration(form["timeout"], "job.timeout"))
     amounts = {SLOT: UNIT} | parse_amounts(form["resources"], "job.resources")

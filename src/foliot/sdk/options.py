@@ -27,9 +27,10 @@ class Options(TypedDict, total=False):
     take. `retry` is a policy as in the API, just the number of attempts, or a list of the waits between them.
 
     `resources` are held while it runs, `requires` are labels that its worker must have. Of a `concurrency` key, (key,
-    limit), at most so many run at once; while a job with a `unique_key` waits, a submit gives that one. Both may be a
-    function of the job's arguments, by their names. `depends_on` are jobs or their ids, or pairs of one and "success",
-    "failure" or "any". None is the default."""
+    limit), at most so many run at once; while a job with a `unique_key` waits, a submit gives that one; a `fair_key` is
+    whose share of a fair queue it counts against. Each of the three may be a function of the job's arguments, by
+    their names. `secret_fields` are arguments, or parts of them as in `db.password`, that no read shows. `depends_on`
+    are jobs or their ids, or pairs of one and "success", "failure" or "any". None is the default."""
 
     at: datetime | None
     delay: DurationLike | None
@@ -45,10 +46,12 @@ class Options(TypedDict, total=False):
     requires: Mapping[str, str] | None
     concurrency: ConcurrencyLike | Callable[..., ConcurrencyLike | None] | None
     unique_key: str | Callable[..., str | None] | None
+    fair_key: str | Callable[..., str | None] | None
+    secret_fields: Sequence[str] | None
     depends_on: ParentsLike | None
 
 
-DERIVED = ("concurrency", "unique_key")  # those that may be a function of the arguments
+DERIVED = ("concurrency", "unique_key", "fair_key")  # those that may be a function of the arguments
 OPTION_NAMES = frozenset(Options.__annotations__)
 
 
@@ -109,13 +112,13 @@ def _read(name: str, value: Any) -> Any:
         case "resources":
             _refused(parse_needs, value, None)
             return dict(value)
-        case "concurrency" | "unique_key" if callable(value):
+        case "concurrency" | "unique_key" | "fair_key" if callable(value):
             raise TypeError(f"{name} can be a function only where the job's own function is known, for its arguments")
         case "concurrency":
             return _concurrency(value)
-        case "tags":
+        case "tags" | "secret_fields":
             if isinstance(value, str):
-                raise TypeError(f"tags is a list of words, not one string: {value!r}")
+                raise TypeError(f"{name} is a list of words, not one string: {value!r}")
             return list(value)
     return value
 

@@ -6,13 +6,15 @@ answer came, and hands back whatever answer there was.
 
 import asyncio
 import os
+import ssl
 from collections.abc import AsyncIterator, Mapping
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import aiohttp
 
 from foliot import __version__
 from foliot.sdk.failures import Unreachable, refusal
+from foliot.sdk.tls import Trust, tls_for
 
 Answer = tuple[int, Mapping[str, str], bytes]
 Headers = Mapping[str, str]
@@ -38,16 +40,18 @@ class StreamingTransport(Transport, Protocol):
 
 
 class HttpTransport:
-    """Over HTTP with kept connections. Belongs to the event loop of its first call."""
+    """Over HTTP with kept connections. Belongs to the event loop of its first call. Without `trust` an `https` address
+    is trusted as the environment has it; raises `UnusableFiles` where that can not be."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, trust: Trust | None = None) -> None:
         self._url = url.rstrip("/")
+        self._tls = tls_for(url, trust)
         self._session: aiohttp.ClientSession | None = None
 
     async def call(self, method: str, path: str, body: bytes | None, headers: Headers) -> Answer:
         try:
             async with self._open().request(
-                method, self._url + path, data=body, headers=headers, allow_redirects=False
+                method, self._url + path, data=body, headers=headers, allow_redirects=False, ssl=self._ssl
             ) as response:
                 answer = await response.read()
                 return response.status, _lower(response.headers), answer
@@ -58,7 +62,7 @@ class HttpTransport:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
         try:
             async with self._open().get(
-                self._url + path, headers=headers, timeout=timeout, allow_redirects=False
+                self._url + path, headers=headers, timeout=timeout, allow_redirects=False, ssl=self._ssl
             ) as response:
                 if response.status != 200:
                     raise refusal(response.status, _lower(response.headers), await response.read())
@@ -82,12 +86,25 @@ class HttpTransport:
             )
         return self._session
 
+    @property
+    def _ssl(self) -> ssl.SSLContext | Literal[True]:
+        """Asked for at every call: certificates are renewed while programs run."""
+        return True if self._tls is None else self._tls.context or True
+
     def _unreachable(self, error: Exception) -> Unreachable:
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            return Unreachable(f"{self._url} is not trusted: {why_not_trusted(error)}", sent=False)
         sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
         what = _plain(error)
         if sent:
             return Unreachable(f"{self._url} did not answer: {what}", sent=True)
         return Unreachable(f"no node at {self._url} ({what}); start one with: foliot serve", sent=False)
+
+
+def why_not_trusted(error: aiohttp.ClientConnectorCertificateError) -> str:
+    found = error.certificate_error
+    reason = found.verify_message if isinstance(found, ssl.SSLCertVerificationError) else str(found)
+    return f"{reason.rstrip('.')}. Where an authority of your own vouches for it, name its file in FOLIOT_CA_FILE"
 
 
 def _plain(error: Exception) -> str:

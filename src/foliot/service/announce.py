@@ -16,6 +16,8 @@ def announce(wake: Wake, changes: Sequence[Change], saved: Saved) -> None:
         wake.freed(saved.freed)
     if saved.limits:
         wake.tokens(saved.limits)
+    if saved.queues:
+        wake.place(saved.queues)
     if saved.parents_ended:
         wake.release()
     wake.logged([change.id for change in took])

@@ -4,19 +4,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, assert_never
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw, UnsetType
 
 from foliot.clock import Clock
 from foliot.domain import events as e
 from foliot.domain.access import Caller
 from foliot.domain.changes import Change, End, Mark, Refusal, Requeue
-from foliot.domain.errors import BadInput, Conflict, NotFound, Stale
+from foliot.domain.errors import BadInput, Conflict, Forbidden, NotFound, Stale
 from foliot.domain.ids import JobKey
 from foliot.domain.job import DEFAULT_TIMEOUT, Ended, Job, Lane, Lease, Record, State, Waiting
 from foliot.domain.retry import DEFAULT as DEFAULT_RETRY
+from foliot.domain.secret_fields import amend, exposed
 from foliot.domain.states import transition
 from foliot.domain.status import status_of
 from foliot.service.announce import announce
+from foliot.service.gate import Gate
 from foliot.service.group import persist
 from foliot.service.job_fields import (
     amended_lane,
@@ -29,7 +31,8 @@ from foliot.service.job_fields import (
 )
 from foliot.service.limits import limits_of
 from foliot.service.query import find_key, parse_filter
-from foliot.service.redrive import cancelled_below, redrive, with_parents
+from foliot.service.redrive import Rewrite, cancelled_below, redrive, with_parents
+from foliot.service.sealing import Sealer
 from foliot.service.view import shown_id
 from foliot.service.wake import Wake
 from foliot.store.base import Store
@@ -43,10 +46,12 @@ CHUNK = 500
 
 
 class Control:
-    def __init__(self, store: Store, clock: Clock, wake: Wake) -> None:
+    def __init__(self, store: Store, clock: Clock, wake: Wake, gate: Gate, sealer: Sealer) -> None:
         self._store = store
+        self._sealer = sealer
         self._clock = clock
         self._wake = wake
+        self._gate = gate
 
     async def cancel(self, job_id: str, *, if_match: int | None, caller: Caller) -> Changed:
         return await self._one(job_id, _cancel, if_match, caller, "cancelled")
@@ -63,13 +68,13 @@ class Control:
     async def retry(self, job_id: str, body: RetryJobBody, *, if_match: int | None, caller: Caller) -> Changed:
         """Run it again; with `dependents` also those that were cancelled because of it, each waiting for its parents
         once more."""
-        payload = None if body.payload is UNSET else parse_payload(UpdateBody(payload=body.payload))
+        rewrite = self._rewriter(body.payload)
         if body.dependents:
-            return await self._retry_with_dependents(job_id, payload, if_match, caller)
+            return await self._retry_with_dependents(job_id, rewrite, if_match, caller)
         for _ in range(ROUNDS):
             record = await self._load(job_id, if_match, caller)
             told = await with_parents(self._store, [record])
-            event = redrive(record, await limits_of(self._store, [record]), payload, has_parents=record.job.id in told)
+            event = redrive(record, await limits_of(self._store, [record]), rewrite, has_parents=record.job.id in told)
             decided = transition(record.row, event, self._clock.now(), retry=record.job.retry)
             change = _allowed(record, decided, "retried")
             if await self._save([change], [record]):
@@ -79,9 +84,10 @@ class Control:
     async def update(self, job_id: str, body: UpdateBody, *, if_match: int | None, caller: Caller) -> Changed:
         for _ in range(ROUNDS):
             record = await self._load(job_id, if_match, caller)
+            caller.check_reach(amended_lane(record.job, body))
             lane, lane_id = await self._lane(record.job, body)
             now = self._clock.now()
-            job, due = _amended(record, body, lane, lane_id, caller, now)
+            job, due = self._amended(record, body, lane, lane_id, caller, now)
             event = e.Reschedule(job=job, due=due)
             _allowed(record, transition(record.row, event, now, retry=record.job.retry), "changed")
             limits = await set_limits(self._store, [body], caller.namespace)  # not if refused
@@ -102,7 +108,7 @@ class Control:
         limits = await set_limits(self._store, [body], caller.namespace)
 
         def decide(record: Record, now: int) -> Change | Refusal | None:
-            job, due = _amended(record, body, *lanes[record.job.id], caller, now)
+            job, due = self._amended(record, body, *lanes[record.job.id], caller, now)
             event = e.Reschedule(job=job, due=due, limit_id=_limit_after(record, body, limits))
             return transition(record.row, event, now, retry=record.job.retry)
 
@@ -112,9 +118,7 @@ class Control:
         """All jobs that match, in batches. Jobs that the action does not suit are left as they are and not counted as
         changed."""
         filter = parse_filter(body.filter, caller)
-        payload = None
-        if isinstance(body, RetryManyBody) and body.payload is not UNSET:
-            payload = parse_payload(UpdateBody(payload=body.payload))
+        rewrite = self._rewriter(body.payload) if isinstance(body, RetryManyBody) else None
         matched = changed = 0
         before: JobKey | None = None
         while True:
@@ -123,7 +127,7 @@ class Control:
             if page.records and not body.dry_run:
                 whole = await self._store.load([record.job.id for record in page.records])  # a list has no payloads
                 records = list(whole.values())
-                decide = _MANY.get(action) or await self._redriver(records, payload)
+                decide = _MANY.get(action) or await self._redriver(records, rewrite)
                 changed += await self._change_all(records, decide)
             if page.next is None:
                 return ManyChanged(matched=matched, changed=changed)
@@ -160,30 +164,55 @@ class Control:
         raise _too_busy(job_id)
 
     async def _retry_with_dependents(
-        self, job_id: str, payload: str | None, if_match: int | None, caller: Caller
+        self, job_id: str, rewrite: Rewrite | None, if_match: int | None, caller: Caller
     ) -> Changed:
         for _ in range(ROUNDS):
             record = await self._load(job_id, if_match, caller)
             family = await cancelled_below(self._store, record)
+            if not all(caller.reaches(member.job.lane) for member in family.records):
+                raise Forbidden("some of its dependents are in queues or of job types that this key does not reach")
             limits = await limits_of(self._store, family.records)
             now = self._clock.now()
             changes: list[Change] = []
             for member in family.records:
-                event = family.event(member, limits, payload if member is record else None)
+                event = family.event(member, limits, rewrite if member is record else None)
                 decided = transition(member.row, event, now, retry=member.job.retry)
                 changes.append(_allowed(member, decided, "retried"))
             if record.job.id in await self._save(changes, family.records):  # others that moved on are somebody else's
                 return Changed(status=_status_after(changes[0]), job_id=shown_id(record.job))
         raise _too_busy(job_id)
 
-    async def _redriver(self, records: Sequence[Record], payload: str | None) -> Decide:
+    async def _redriver(self, records: Sequence[Record], rewrite: Rewrite | None) -> Decide:
         limits, told = await limits_of(self._store, records), await with_parents(self._store, records)
 
         def decide(record: Record, now: int) -> Change | Refusal | None:
-            event = redrive(record, limits, payload, has_parents=record.job.id in told)
+            event = redrive(record, limits, rewrite, has_parents=record.job.id in told)
             return transition(record.row, event, now, retry=record.job.retry)
 
         return decide
+
+    def _rewriter(self, given: Raw | UnsetType) -> Rewrite | None:
+        """What gives a job another payload; None where none is given."""
+        if given is UNSET:
+            return None
+        payload = parse_payload(UpdateBody(payload=given))
+        return lambda job: self._with_payload(job, payload, job.secret_fields)
+
+    def _with_payload(self, job: Job, payload: str, secret_fields: tuple[str, ...]) -> Job:
+        payload = amend(lambda: self._sealer.payload_of(job), job.secret_fields, payload, secret_fields)
+        return self._sealer.seal_job(msgspec.structs.replace(job, payload=payload, secret_fields=secret_fields))
+
+    def _amended(
+        self, record: Record, body: UpdateBody, lane: Lane, lane_id: int, caller: Caller, now: int
+    ) -> tuple[Job, int]:
+        """The wide row as changed, and when the job is due then."""
+        job, due = _amended(record, body, lane, lane_id, caller, now)
+        secret_fields = job.secret_fields if body.secret_fields is UNSET else tuple(body.secret_fields or ())
+        if body.payload is not UNSET:
+            return self._with_payload(job, _payload(body), secret_fields), due
+        if shown := exposed(job.secret_fields, secret_fields):
+            raise BadInput.at("secret_fields", f"{', '.join(shown)} would be shown from now on; give a new payload too")
+        return msgspec.structs.replace(job, secret_fields=secret_fields), due
 
     async def _lane(self, job: Job, body: UpdateBody) -> tuple[Lane, int]:
         lane = amended_lane(job, body)
@@ -192,7 +221,7 @@ class Control:
     async def _load(self, job_id: str, if_match: int | None, caller: Caller) -> Record:
         key = await find_key(self._store, job_id, caller)
         record = (await self._store.load([key])).get(key) if key is not None else None
-        if record is None or record.job.lane.namespace != caller.namespace:
+        if record is None or not caller.reaches(record.job.lane):
             raise NotFound(f"there is no job {job_id!r}; it may be past the time that history is kept")
         if if_match is not None and record.row.version != if_match:
             raise Stale(
@@ -203,6 +232,7 @@ class Control:
     async def _save(self, changes: Sequence[Change], records: Sequence[Record]) -> set[JobKey]:
         saved = await persist(lambda _again: self._store.save(changes, self._clock.now()))
         announce(self._wake, changes, saved)
+        await self._gate.refund([record for record in records if record.job.id in saved.done])
         for record in records:
             if record.job.id in saved.done and isinstance(record.row, Lease):
                 self._wake.stop(record.row.worker)
@@ -246,7 +276,7 @@ _MANY: dict[Action, Decide] = {"cancel": _cancel, "pause": _pause, "resume": _re
 
 
 def _amended(record: Record, body: UpdateBody, lane: Lane, lane_id: int, caller: Caller, now: int) -> tuple[Job, int]:
-    """The wide row as changed, and when the job is due then."""
+    """Without what concerns its payload."""
     job, row = record.job, record.row
     if body.unique_key is not UNSET and (body.unique_key or None) != job.unique_key:
         raise BadInput.at("unique_key", "can not be changed; cancel the job and submit it again with another")
@@ -259,12 +289,12 @@ def _amended(record: Record, body: UpdateBody, lane: Lane, lane_id: int, caller:
         lane_id=lane_id,
         due=job.due if asked is None else asked,
         priority=job.priority if body.priority is UNSET else parse_priority(body),
-        payload=job.payload if body.payload is UNSET else _payload(body),
         retry=job.retry if body.retry is UNSET else parse_retry(body.retry) if body.retry else DEFAULT_RETRY,
         timeout=job.timeout if body.timeout is UNSET else parse_timeout(body) if body.timeout else DEFAULT_TIMEOUT,
         deadline=job.deadline if body.deadline is UNSET else to_micros(body.deadline) if body.deadline else None,
         tags=job.tags if body.tags is UNSET else tuple(body.tags or ()),
         owner=job.owner if body.owner is UNSET else body.owner or caller.name,
+        fair_key=job.fair_key if body.fair_key is UNSET else body.fair_key or None,
         limit_key=job.limit_key if body.concurrency is UNSET else body.concurrency.key if body.concurrency else None,
     )
     return changed, row.due if asked is None else max(asked, now)

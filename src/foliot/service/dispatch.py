@@ -11,14 +11,16 @@ holds in its next call, and starts nothing beyond what it offers.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from foliot.clock import Clock
 from foliot.domain.ids import IdMaker, WorkerKey
-from foliot.domain.job import Lane
+from foliot.domain.job import Lane, QueueName
 from foliot.domain.needs import holds, read_needs
-from foliot.domain.placement import Demand, Order, fits, most, plan
+from foliot.domain.placement import Demand, Order, Turns, fits, most, plan
 from foliot.domain.worker import Worker
+from foliot.service.gate import Gate
 from foliot.service.group import persist
 from foliot.service.rates import Rate
 from foliot.service.wake import Wake
@@ -57,11 +59,13 @@ class Waiter:
 
 
 class Dispatch:
-    def __init__(self, store: Store, clock: Clock, ids: IdMaker, wake: Wake, rate: Rate) -> None:
+    def __init__(self, store: Store, clock: Clock, ids: IdMaker, wake: Wake, gate: Gate, rate: Rate) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
+        self._gate = gate
         self._rate = rate
+        self._turns = Turns(lambda queue: self._gate.book.weight(queue))
         self._waiters: list[Waiter] = []
         self._calls: dict[WorkerKey, list[Waiter]] = {}  # the same, by worker
         self._flagged: dict[int, int] = {}  # lane → how often it was flagged
@@ -69,6 +73,7 @@ class Dispatch:
         self._run: asyncio.Task[None] | None = None
         self._closed = False
         wake.on_ready.append(lambda lanes, _tell: self.flag(lanes))
+        wake.on_place.append(lambda _queues, _tell: self._look_again())
 
     @property
     def hungry(self) -> bool:
@@ -116,14 +121,17 @@ class Dispatch:
             await asyncio.wait((self._run,))
 
     def flag(self, lanes: Collection[int]) -> None:
-        for lane in lanes:
+        for lane in self._gate.in_order(lanes):
             self._flagged[lane] = self._flagged.get(lane, 0) + 1
-        self._news += 1
-        self._kick()
+        self._look_again()
 
     async def look(self) -> None:
         """Flag every lane that has ready jobs."""
         self.flag(await self._store.occupied_lanes())
+
+    def _look_again(self) -> None:
+        self._news += 1
+        self._kick()
 
     def _kick(self) -> None:
         if self._run is None and self._waiters and self._flagged:
@@ -145,22 +153,39 @@ class Dispatch:
             for waiter in waiters:
                 waiter.under_way = True
             lanes = await self._lanes(demands)
+            rooms = await self._rooms(lanes)
             if lanes:
-                _hand_out(waiters, await self._claim(demands, lanes))
+                _hand_out(waiters, await self._claim(demands, lanes, rooms))
             _let_go(waiters)
             if not lanes and seen == self._news:
                 return
 
-    async def _claim(self, demands: Sequence[Demand], lanes: dict[int, Lane]) -> list[Claimed]:
+    async def _rooms(self, lanes: dict[int, Lane]) -> dict[QueueName, int]:
+        """How many may start in the queues that have limits; lanes of those in which none may are taken out."""
         flags = {lane_id: self._flagged[lane_id] for lane_id in lanes}
-        heads = await self._heads(demands, lanes)
-        orders = plan(demands, lanes, heads)
+        rooms = await self._gate.rooms(lanes)
+        if rooms:
+            for lane_id, lane in list(lanes.items()):
+                if not rooms.get(lane.line, 1):
+                    del lanes[lane_id]
+                    if self._gate.is_aside(lane_id, lane):
+                        self._unflag([lane_id], flags)
+        return rooms
+
+    async def _claim(
+        self, demands: Sequence[Demand], lanes: dict[int, Lane], rooms: Mapping[QueueName, int]
+    ) -> list[Claimed]:
+        flags = {lane_id: self._flagged[lane_id] for lane_id in lanes}
+        heads = await self._heads(demands, lanes, rooms)
+        orders = plan(demands, lanes, heads, rooms=rooms, turns=self._turns)
         nonce = self._ids.one(self._clock.now())
         claimed = await persist(
             lambda again: self._store.claim(orders, nonce, self._clock.now(), again=again), PATIENCE
         )
         self._rate.add(len(claimed))
-        self._unflag(_exhausted(heads, orders, claimed), flags)
+        exhausted = _exhausted(heads, orders, self._claimed_of(lanes, claimed))
+        self._unflag(exhausted, flags)
+        self._gate.try_again({each: lanes[each] for each in exhausted if heads[each] and lanes[each].line in rooms})
         return claimed
 
     async def _lanes(self, demands: Sequence[Demand]) -> dict[int, Lane]:
@@ -171,7 +196,7 @@ class Dispatch:
             if lane is None:
                 await self._store.occupied_lanes()
                 lane = self._store.lane(lane_id)
-            if lane is None:
+            if lane is None or not self._gate.open(lane_id, lane):
                 self._unflag([lane_id], {lane_id: flags})
             elif any(fits(demand, lane) for demand in demands):
                 found[lane_id] = lane
@@ -189,14 +214,27 @@ class Dispatch:
                     if call.under_way:  # one that came during this look has not been looked at yet
                         call.dismiss()
 
-    async def _heads(self, demands: Sequence[Demand], lanes: dict[int, Lane]) -> dict[int, Sequence[int]]:
-        """The ranks to plan by. A lane alone has nothing to be compared with: its ranks are not read."""
+    async def _heads(
+        self, demands: Sequence[Demand], lanes: dict[int, Lane], rooms: Mapping[QueueName, int]
+    ) -> dict[int, Sequence[int]]:
+        """The ranks to plan by. A lane alone has nothing to be compared with: its ranks are not read, unless its queue
+        has limits: then it must be known whether less was claimed than there was."""
         kinds = {lane.needs for lane in lanes.values()}
         wanted = min(max(most(demands, read_needs(kind).amounts, MOST_AT_ONCE) for kind in kinds), MOST_AT_ONCE)
-        if len(lanes) == 1:
+        if len(lanes) == 1 and not rooms:
             return {lane_id: range(wanted) for lane_id in lanes}
         found = await self._store.heads(list(lanes), wanted)
         return {lane_id: found.get(lane_id, []) for lane_id in lanes}
+
+    def _claimed_of(self, lanes: Mapping[int, Lane], claimed: Sequence[Claimed]) -> Counter[int]:
+        """How many were claimed of each lane. A lease is of the job's own lane, wherever it stood."""
+        counts = Counter(one.lease.lane_id for one in claimed)
+        own = {lane.own: lane_id for lane_id, lane in lanes.items() if lane.ordering}
+        if own:
+            for lane_id in list(counts):
+                if (lane := self._store.lane(lane_id)) in own:
+                    counts[own[lane]] += counts.pop(lane_id)
+        return counts
 
     def _unflag(self, exhausted: Collection[int], flags: dict[int, int]) -> None:
         """Forget lanes that were found empty, unless they were flagged since."""
@@ -205,14 +243,12 @@ class Dispatch:
                 del self._flagged[lane_id]
 
 
-def _exhausted(heads: Mapping[int, Sequence[int]], orders: Sequence[Order], claimed: Sequence[Claimed]) -> list[int]:
+def _exhausted(heads: Mapping[int, Sequence[int]], orders: Sequence[Order], claimed: Counter[int]) -> list[int]:
     """The lanes that had no head, or gave less than was ordered."""
-    missing = {lane_id: 0 if ranks else 1 for lane_id, ranks in heads.items()}
+    ordered: Counter[int] = Counter()
     for order in orders:
-        missing[order.lane_id] += order.count
-    for one in claimed:
-        missing[one.lease.lane_id] -= 1
-    return [lane_id for lane_id, short in missing.items() if short > 0]
+        ordered[order.lane_id] += order.count
+    return [lane_id for lane_id, ranks in heads.items() if not ranks or ordered[lane_id] > claimed[lane_id]]
 
 
 def _demands(waiters: Sequence[Waiter]) -> list[Demand]:

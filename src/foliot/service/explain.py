@@ -13,6 +13,7 @@ from foliot.domain.status import status_of
 from foliot.domain.why import Key, OpenParent, Reason, reasons
 from foliot.service.limits import limits_of
 from foliot.service.query import EDGES_SHOWN, Query
+from foliot.service.sealing import Sealer
 from foliot.service.view import show_error, shown_id
 from foliot.store.base import Store
 from foliot.wire import ErrorInfo, ReasonInfo, WhyInfo, to_time
@@ -22,8 +23,9 @@ PLENTY = 1 << 40  # slots of a worker that does not say how many it has
 
 
 class Explain:
-    def __init__(self, store: Store, clock: Clock, query: Query) -> None:
+    def __init__(self, store: Store, clock: Clock, query: Query, sealer: Sealer) -> None:
         self._store = store
+        self._sealer = sealer
         self._clock = clock
         self._query = query
 
@@ -31,23 +33,30 @@ class Explain:
         record = await self._query.find(job_id, caller)
         row = record.row
         if isinstance(row, Ended):
-            return WhyInfo(summary=_story(record, row), reasons=[], expected_start=None)
+            return WhyInfo(summary=_story(record, row, self._sealer), reasons=[], expected_start=None)
         if isinstance(row, Lease):
             asked = ", and was asked to stop" if row.cancel_asked is not None else ""
             since = to_time(row.started or row.claimed)
             summary = f"running since {since:%Y-%m-%d %H:%M:%S} UTC on {show(WORKER, row.worker)}{asked}"
             return WhyInfo(summary=summary, reasons=[], expected_start=None)
-        return await self._waits(record, row)
+        return await self._waits(record, row, caller)
 
-    async def _waits(self, record: Record, row: Waiting | Ready) -> WhyInfo:
+    async def _waits(self, record: Record, row: Waiting | Ready, caller: Caller) -> WhyInfo:
+        lane = record.job.lane
+        queue = next(iter(await self._store.queues(lane.namespace, names=[lane.queue])), None)
+        rooms = await self._store.rooms([queue.queue_id]) if queue is not None and queue.rules.limited else {}
+        held_types = await self._store.held_types(lane.namespace)
         now = self._clock.now()
         found = reasons(
             row,
-            record.job.lane,
+            lane,
             now,
-            parents=await self._open_parents(record, row),
-            key=await self._key(record, row),
-            demands=await self._demands(record.job.lane.namespace, now),
+            parents=await self._open_parents(record, row, caller),
+            key=await self._key(record, row, caller),
+            queue=queue,
+            room=next(iter(rooms.values()), None),
+            type_held=lane.job_type in held_types,
+            demands=await self._demands(lane.namespace, now),
         )
         return WhyInfo(
             summary=_summary(found),
@@ -63,7 +72,7 @@ class Explain:
             expected_start=_expected(found, now),
         )
 
-    async def _open_parents(self, record: Record, row: Waiting | Ready) -> list[OpenParent]:
+    async def _open_parents(self, record: Record, row: Waiting | Ready, caller: Caller) -> list[OpenParent]:
         if not isinstance(row, Waiting) or not row.parents:
             return []
         edges = [
@@ -75,10 +84,10 @@ class Explain:
         return [
             OpenParent(name=shown_id(parent.job), status=status_of(parent.row), on=edge.on)
             for edge in edges
-            if (parent := parents.get(edge.parent)) is not None
+            if (parent := parents.get(edge.parent)) is not None and caller.reaches(parent.job.lane)
         ]
 
-    async def _key(self, record: Record, row: Waiting | Ready) -> Key | None:
+    async def _key(self, record: Record, row: Waiting | Ready, caller: Caller) -> Key | None:
         if not isinstance(row, Waiting) or record.job.limit_key is None:
             return None
         limits = await limits_of(self._store, [record], names=NAMES_SHOWN)
@@ -89,7 +98,11 @@ class Explain:
             key=limit.key,
             most=limit.most,
             held=limit.held,
-            holders=tuple(shown_id(holders[key].job) for key in limit.holders if key in holders),
+            holders=tuple(
+                shown_id(holders[key].job)
+                for key in limit.holders
+                if key in holders and caller.reaches(holders[key].job.lane)
+            ),
             before=waiters.index(record.job.id) if record.job.id in waiters else limit.waiting,
         )
 
@@ -117,10 +130,11 @@ def _expected(found: list[Reason], now: Micros) -> datetime | None:
     """When it starts, where that can be told: now, or at its time if nothing else holds it back."""
     if not found:
         return to_time(now)
-    return to_time(found[0].until) if len(found) == 1 and found[0].until is not None else None
+    only = found[0] if len(found) == 1 else None
+    return to_time(only.until) if only is not None and only.reason == "time" and only.until is not None else None
 
 
-def _story(record: Record, row: Ended) -> str:
+def _story(record: Record, row: Ended, sealer: Sealer) -> str:
     attempts = f"{row.attempt} attempt{'' if row.attempt == 1 else 's'}"
     if row.state is State.COMPLETED:
         return f"completed after {attempts}"
@@ -129,6 +143,6 @@ def _story(record: Record, row: Ended) -> str:
         return f"cancelled{reason} after {attempts}" if row.attempt else f"cancelled{reason} before it started"
     if row.reason == "expired":
         return "failed (expired): it had not started by its deadline"
-    error = show_error(record.last.error) if record.last is not None else None
+    error = show_error(record.last, sealer) if record.last is not None else None
     message = error.message if isinstance(error, ErrorInfo) else error
     return f"failed{reason} after {attempts}" + (f": {message}" if message else "")

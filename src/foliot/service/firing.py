@@ -13,22 +13,25 @@ from foliot.domain.ids import IdMaker, JobKey, ScheduleKey
 from foliot.domain.schedule import Schedule, Standing, run_name
 from foliot.service.announce import announce_new
 from foliot.service.control import Control
+from foliot.service.definition import read_readable, renewed
 from foliot.service.group import persist
 from foliot.service.job_fields import lane_of, new_job, parse_job, set_limits
 from foliot.service.rates import Rate
+from foliot.service.sealing import Sealer
 from foliot.service.wake import Wake
 from foliot.store.base import NewJob, Step, Store
-from foliot.wire import ScheduleBody, SubmitBody, to_time
+from foliot.wire import SubmitBody, to_time
 
 ROUNDS = 20
 WAITING_CHUNK = 500
 
-decode_definition = msgspec.json.Decoder(ScheduleBody).decode
-
 
 class Firing:
-    def __init__(self, store: Store, clock: Clock, ids: IdMaker, wake: Wake, control: Control, rate: Rate) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, ids: IdMaker, wake: Wake, control: Control, rate: Rate, sealer: Sealer
+    ) -> None:
         self._store = store
+        self._sealer = sealer
         self._clock = clock
         self._ids = ids
         self._wake = wake
@@ -84,7 +87,15 @@ class Firing:
 
     async def _steps(self, outcomes: Sequence[Outcome], now: Micros, punctual: bool) -> list[Step]:
         """Decisions with their jobs; what these need of the store is asked for once for all of them."""
-        templates = {one.schedule.id: _template(one.schedule) for one in outcomes if one.starts}
+        templates: dict[ScheduleKey, SubmitBody] = {}
+        unread: dict[ScheduleKey, str] = {}  # payloads that do not open: the runs have them, and end with the reason
+        for one in outcomes:
+            if one.starts:
+                key = one.schedule.id
+                body, sealed = read_readable(self._sealer, one.schedule)
+                templates[key] = SubmitBody(**msgspec.structs.asdict(body.job))
+                if sealed is not None:
+                    unread[key] = sealed
         lanes = {
             one.schedule.id: lane_of(templates[one.schedule.id], one.schedule.namespace)
             for one in outcomes
@@ -108,11 +119,20 @@ class Firing:
                     templates[schedule.id], job_id=run_name(schedule.name, start.due), schedule_time=to_time(start.at)
                 )
                 job = parse_job(body, JobKey(key), lane, numbers[lane], caller, now, schedule_id=schedule.name)
-                made.append(new_job(body, job, now, limits=limits[lane.namespace]))
+                new = new_job(body, job, now, limits=limits[lane.namespace], sealer=self._sealer)
+                if schedule.id in unread:
+                    kept = msgspec.structs.replace(job, payload=unread[schedule.id])
+                    new = msgspec.structs.replace(new, job=kept)
+                made.append(new)
             return made
 
         return [
-            Step(schedule=one.schedule, runs=one.runs, jobs=jobs(one), not_before=_last_due(one) if punctual else 0)
+            Step(
+                schedule=renewed(self._sealer, one.schedule),
+                runs=one.runs,
+                jobs=jobs(one),
+                not_before=_last_due(one) if punctual else 0,
+            )
             for one in outcomes
         ]
 
@@ -139,10 +159,6 @@ class Firing:
             self._wake.fire(schedule.next_due, schedule.id, tell=tell)
         if any(run.verdict is None for run in step.runs):
             self._wake.freed([schedule.id])  # the run it waits for may have ended while this was decided
-
-
-def _template(schedule: Schedule) -> SubmitBody:
-    return SubmitBody(**msgspec.structs.asdict(decode_definition(schedule.definition).job))
 
 
 def _last_due(outcome: Outcome) -> Micros:

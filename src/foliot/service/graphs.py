@@ -6,11 +6,13 @@ from typing import Any
 from msgspec import Raw
 
 from foliot.domain.access import Caller
+from foliot.domain.errors import Unreadable
 from foliot.domain.graph import Edge
 from foliot.domain.ids import JobKey
 from foliot.domain.job import Record, Ties
 from foliot.domain.status import status_of
 from foliot.service.query import Query
+from foliot.service.sealing import Sealer
 from foliot.service.view import show_on, shown_id
 from foliot.store.base import Claimed, Store, Upstream
 from foliot.wire import GraphEdge, GraphInfo, GraphNode
@@ -22,24 +24,27 @@ UPSTREAM_TOTAL = 4 * 1024 * 1024  # of all results that one job is told
 
 
 class Graphs:
-    def __init__(self, store: Store, query: Query) -> None:
+    def __init__(self, store: Store, query: Query, sealer: Sealer) -> None:
         self._store = store
+        self._sealer = sealer
         self._query = query
 
     async def graph(self, job_id: str, caller: Caller) -> GraphInfo:
         """The job, all above and all below it, and what hangs on those, as far as they are still there; up to
         `NODES_SHOWN` jobs and `EDGES_SHOWN` edges."""
+        reader = self._store.reader(caller.namespace)
         start = (await self._query.find(job_id, caller)).job.id
         known: dict[JobKey, None] = {start: None}
         edges: dict[tuple[JobKey, JobKey], Edge] = {}
         fresh = [start]
         while fresh and len(known) <= NODES_SHOWN and len(edges) < EDGES_SHOWN:
-            found = await self._store.edges(fresh, EDGES_SHOWN)
+            found = await reader.edges(fresh, EDGES_SHOWN)
             edges |= {(edge.parent, edge.child): edge for edge in found}
             ends = [key for edge in found for key in (edge.parent, edge.child)]
             fresh = [key for key in dict.fromkeys(ends) if key not in known]
             known |= dict.fromkeys(fresh)
-        records = await self._store.load(list(known)[:NODES_SHOWN])
+        records = await reader.load(list(known)[:NODES_SHOWN])
+        records = {key: record for key, record in records.items() if caller.reaches(record.job.lane)}
         shown = {key: shown_id(records[key].job) for key in known if key in records}
         return GraphInfo(
             nodes=[_node(records[key]) for key in known if key in records],
@@ -56,22 +61,28 @@ class Graphs:
         keys = [one.lease.id for one in claimed if one.lease.ties & Ties.PARENTS]
         if not keys:
             return {}
-        found = await self._store.upstream(keys, UPSTREAM_LIMIT)
-        return {key: _told(parents) for key, parents in found.items()}
+        found = await self._store.upstream(keys, self._sealer.room(UPSTREAM_LIMIT))
+        return {key: self._told(parents) for key, parents in found.items()}
 
-
-def _told(parents: Sequence[Upstream]) -> dict[str, Any]:
-    """How each parent ended and what it returned, as far as that fits."""
-    told: dict[str, Any] = {}
-    room = UPSTREAM_TOTAL
-    for parent in parents:
-        room -= len(parent.result or "")
-        fits = room >= 0 and not parent.too_long
-        result = None if parent.result is None or not fits else Raw(parent.result.encode())
-        told[parent.name] = {"status": parent.state.name.lower(), "result": result}
-        if not fits:
-            told[parent.name]["note"] = f"too long: GET /jobs/{parent.name}/result"
-    return told
+    def _told(self, parents: Sequence[Upstream]) -> dict[str, Any]:
+        """How each parent ended and what it returned, as far as that fits and can be opened."""
+        told: dict[str, Any] = {}
+        room = UPSTREAM_TOTAL
+        for parent in parents:
+            note: str | None = f"too long: GET /jobs/{parent.name}/result"
+            result = ""
+            try:
+                result = self._sealer.open(parent.result or "", parent.id, "result")
+                room -= len(result)
+                if room >= 0 and not parent.too_long and len(result) <= UPSTREAM_LIMIT:
+                    note = None
+            except Unreadable as error:
+                note = error.detail
+            shown = Raw(result.encode()) if result and note is None else None
+            told[parent.name] = {"status": parent.state.name.lower(), "result": shown}
+            if note is not None:
+                told[parent.name]["note"] = note
+        return told
 
 
 def _node(record: Record) -> GraphNode:

@@ -1,6 +1,5 @@
 """What a submit body says, checked and turned into the engine's own values."""
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import UNSET
@@ -9,12 +8,14 @@ from foliot.domain import priority as priorities
 from foliot.domain import retry as retries
 from foliot.domain.access import Caller
 from foliot.domain.duration import Micros, parse_duration
-from foliot.domain.errors import BadInput, TooLarge
+from foliot.domain.errors import BadInput, Forbidden, TooLarge
 from foliot.domain.ids import JOB, JobKey
 from foliot.domain.job import DEFAULT_TIMEOUT, Job, Lane, Ties
 from foliot.domain.needs import PLAIN, Needs, parse_needs, read_needs, show_needs
 from foliot.domain.retry import Retry
+from foliot.domain.secret_fields import amend
 from foliot.domain.states import submit
+from foliot.service.sealing import Sealer
 from foliot.store.base import LimitStore, NewJob, Parent
 from foliot.wire import PAYLOAD_LIMIT, JobFields, RetryBody, SubmitBody, UpdateBody, encode, to_micros
 
@@ -61,7 +62,9 @@ def parse_job(
     *,
     schedule_id: str | None = None,
 ) -> Job:
-    """The job that a body asks for. Raises `BadInput`."""
+    """The job that a body asks for. Raises `BadInput`, `Forbidden`."""
+    if body.owner and body.owner != caller.name and not caller.may("control"):
+        raise Forbidden(f"owner: only who may control jobs names another owner than itself, {caller.name}")
     name = body.job_id or None
     if name is not None and name.startswith(JOB):
         raise BadInput.at("job_id", f"the prefix {JOB} is for generated ids; choose another job_id, or leave it out")
@@ -73,7 +76,7 @@ def parse_job(
         priority=priorities.DEFAULT if body.priority is UNSET else parse_priority(body),
         due=parse_due(body, now) or now,
         created=now,
-        payload="{}" if body.payload is UNSET else parse_payload(body),
+        payload="{}" if body.payload is UNSET else parse_new_payload(body),
         retry=parse_retry(body.retry) if body.retry else retries.DEFAULT,
         timeout=parse_timeout(body),
         deadline=to_micros(body.deadline) if body.deadline else None,
@@ -82,6 +85,8 @@ def parse_job(
         schedule_id=schedule_id,
         limit_key=body.concurrency.key if body.concurrency else None,
         unique_key=body.unique_key or None,
+        fair_key=body.fair_key or None,
+        secret_fields=tuple(body.secret_fields or ()),
     )
 
 
@@ -91,6 +96,7 @@ def new_job(
     now: Micros,
     *,
     limits: Mapping[str, int],
+    sealer: Sealer,
     parents: Sequence[Parent] = (),
     has_children: bool = False,
 ) -> NewJob:
@@ -98,7 +104,14 @@ def new_job(
     limit_id = None if job.limit_key is None else limits[job.limit_key]
     ties = (Ties.CHILDREN if has_children else 0) | (Ties.PARENTS if parents else 0)
     row = submit(job, now, parents=len(parents), limit_id=limit_id, ties=ties)
-    return NewJob(job=job, row=row, body_hash=body_hash(encode(body)) if job.name else b"", parents=parents)
+    text = encode(body) if job.name else b""
+    return NewJob(
+        job=sealer.seal_job(job),
+        row=row,
+        body_hash=sealer.hash(text) if text else b"",
+        older_hashes=sealer.older_hashes(text) if text else (),
+        parents=parents,
+    )
 
 
 def parse_priority(body: JobFields) -> int:
@@ -126,6 +139,11 @@ def parse_payload(body: JobFields) -> str:
         return raw.decode()
     except UnicodeDecodeError:
         raise BadInput.at("payload", "not valid UTF-8") from None
+
+
+def parse_new_payload(body: JobFields) -> str:
+    payload = parse_payload(body)
+    return amend(lambda: "null", (), payload, body.secret_fields) if body.secret_fields else payload
 
 
 def parse_timeout(body: JobFields) -> Micros:
@@ -156,7 +174,3 @@ def within(error: BadInput, where: str) -> BadInput:
         return error
     fields = tuple(type(f)(f"{where}.{f.field}", f.message) for f in error.errors)
     return type(error)(f"{where}.{error.detail}", fields)
-
-
-def body_hash(body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=16).digest()

@@ -11,12 +11,14 @@ from foliot.domain.errors import BadInput, NotFound
 from foliot.domain.ids import JOB, LOG, NODE, JobKey, parse, show
 from foliot.domain.job import Ended, Ready, Record
 from foliot.domain.status import STATUSES, WAITING_STATUSES
+from foliot.service.gate import Gate
 from foliot.service.limits import limits_of
 from foliot.service.rates import Rate
 from foliot.service.roster import Roster
+from foliot.service.sealing import Sealer
 from foliot.service.view import show_attempt, show_job, show_log, show_on, shown_id, waiting_reason
 from foliot.service.wake import Wake
-from foliot.store.base import Filter, Limit, Store
+from foliot.store.base import Filter, Limit, Reader, Store
 from foliot.wire import (
     LOG_LEVELS,
     ConcurrencyInfo,
@@ -39,11 +41,23 @@ LOG_POLL = 1.0  # another node may have written
 
 class Query:
     def __init__(
-        self, store: Store, clock: Clock, wake: Wake, roster: Roster, *, submitted: Rate, started: Rate, ended: Rate
+        self,
+        store: Store,
+        clock: Clock,
+        wake: Wake,
+        roster: Roster,
+        sealer: Sealer,
+        gate: Gate,
+        *,
+        submitted: Rate,
+        started: Rate,
+        ended: Rate,
     ) -> None:
         self._store = store
+        self._sealer = sealer
         self._clock = clock
         self._roster = roster
+        self._gate = gate
         self._rates = submitted, started, ended
         self._watched: dict[JobKey, set[asyncio.Event]] = {}
         self._closed = False
@@ -51,16 +65,18 @@ class Query:
 
     async def find(self, job_id: str, caller: Caller) -> Record:
         """The job behind an id, or `NotFound`."""
-        key = await find_key(self._store, job_id, caller)
-        record = (await self._store.load([key])).get(key) if key is not None else None
-        if record is None or record.job.lane.namespace != caller.namespace:
+        reader = self._store.reader(caller.namespace)
+        key = await find_key(reader, job_id, caller)
+        record = (await reader.load([key])).get(key) if key is not None else None
+        if record is None or not caller.reaches(record.job.lane):
             raise NotFound(f"there is no job {job_id!r}; it may be past the time that history is kept")
         return record
 
     async def job(self, job_id: str, caller: Caller) -> JobInfo:
         record = await self.find(job_id, caller)
-        info = await self._show(record, await limits_of(self._store, [record]))
-        return msgspec.structs.replace(info, depends_on=await self.parents_of(record))
+        reader = self._store.reader(caller.namespace)
+        info = await self._show(record, await limits_of(reader, [record]))
+        return msgspec.structs.replace(info, depends_on=await _parents_of(reader, record, caller))
 
     async def jobs(
         self, filter: FilterBody, *, limit: int, cursor: str | None, caller: Caller
@@ -68,29 +84,31 @@ class Query:
         before = None if cursor is None else parse("", cursor)
         if cursor is not None and before is None:
             raise BadInput.at("cursor", "not one of ours; take it from the Link header of the page before")
-        page = await self._store.list_jobs(
+        reader = self._store.reader(caller.namespace)
+        page = await reader.list_jobs(
             parse_filter(filter, caller), limit=limit, before=None if before is None else JobKey(before)
         )
-        limits = await limits_of(self._store, page.records)
+        limits = await limits_of(reader, page.records)
         shown = [await self._show(record, limits, whole=False) for record in page.records]
         return shown, None if page.next is None else show("", page.next)
 
     async def executions(self, job_id: str, caller: Caller) -> list[Execution]:
         record = await self.find(job_id, caller)
-        return [show_attempt(attempt) for attempt in await self._store.executions(record.job.id)]
+        attempts = await self._store.reader(caller.namespace).executions(record.job.id)
+        return [show_attempt(attempt, self._sealer) for attempt in attempts]
 
     async def result(self, job_id: str, caller: Caller) -> bytes:
         record = await self.find(job_id, caller)
-        result = await self._store.result(record.job.id)
+        result = await self._store.reader(caller.namespace).result(record.job.id)
         if result is None:
             raise NotFound(f"job {job_id!r} has no result (yet); its status tells whether one is to come")
-        return result.encode()
+        return self._sealer.open(result, record.job.id, "result").encode()
 
     async def logs(
         self, job_id: str, *, after: str | None, level: str | None, limit: int, caller: Caller
     ) -> list[LogInfo]:
         record = await self.find(job_id, caller)
-        lines = await self._store.logs(
+        lines = await self._store.reader(caller.namespace).logs(
             record.job.id, after=_parse_after(after), level=_parse_level(level), limit=min(limit, LOG_PAGE)
         )
         return [show_log(line, shown_id(record.job)) for line in lines]
@@ -109,7 +127,7 @@ class Query:
             while not self._closed:
                 news.clear()
                 ended = isinstance((await self.find(job_id, caller)).row, Ended)
-                lines = await self._store.logs(key, after=last, level=least, limit=LOG_PAGE)
+                lines = await self._store.reader(caller.namespace).logs(key, after=last, level=least, limit=LOG_PAGE)
                 if lines:
                     last, silent = lines[-1].log_id, 0.0
                     yield [show_log(line, shown) for line in lines]
@@ -162,23 +180,14 @@ class Query:
             ended_per_second=ended.per_second(),
         )
 
-    async def parents_of(self, record: Record) -> list[DependsOn]:
-        """What a job depends on, as it was submitted, as far as those are still there."""
-        edges = [edge for edge in await self._store.edges([record.job.id], EDGES_SHOWN) if edge.child == record.job.id]
-        records = await self._store.load([edge.parent for edge in edges]) if edges else {}
-        return [
-            DependsOn(job_id=shown_id(records[edge.parent].job), on=show_on(edge))
-            for edge in edges
-            if edge.parent in records
-        ]
-
     async def _show(self, record: Record, limits: Mapping[tuple[str, str], Limit], *, whole: bool = True) -> JobInfo:
         job = record.job
         offered = not isinstance(record.row, Ready) or await self._roster.offers(job.lane)
         limit = limits.get((job.lane.namespace, job.limit_key or ""))
         return show_job(
             record,
-            reason=waiting_reason(record, offered=offered),
+            self._sealer,
+            reason=waiting_reason(record, offered=offered, held=self._gate.book.held(job.lane)),
             whole=whole,
             concurrency=None if limit is None else ConcurrencyInfo(key=limit.key, limit=limit.most),
         )
@@ -189,12 +198,23 @@ class Query:
                 news.set()
 
 
-async def find_key(store: Store, job_id: str, caller: Caller) -> JobKey | None:
+async def _parents_of(reader: Reader, record: Record, caller: Caller) -> list[DependsOn]:
+    """What a job depends on, as it was submitted, as far as those are still there and the caller reaches them."""
+    edges = [edge for edge in await reader.edges([record.job.id], EDGES_SHOWN) if edge.child == record.job.id]
+    records = await reader.load([edge.parent for edge in edges]) if edges else {}
+    return [
+        DependsOn(job_id=shown_id(records[edge.parent].job), on=show_on(edge))
+        for edge in edges
+        if edge.parent in records and caller.reaches(records[edge.parent].job.lane)
+    ]
+
+
+async def find_key(reader: Reader, job_id: str, caller: Caller) -> JobKey | None:
     """The number behind a job's id: read off ours, looked up for a client's own."""
     key = parse(JOB, job_id)
     if key is not None:
         return JobKey(key)
-    return (await store.find(caller.namespace, [job_id])).get(job_id)
+    return (await reader.find(caller.namespace, [job_id])).get(job_id)
 
 
 def parse_filter(body: FilterBody, caller: Caller) -> Filter:
@@ -214,6 +234,8 @@ def parse_filter(body: FilterBody, caller: Caller) -> Filter:
         schedule_id=body.schedule_id,
         due_after=None if after is None else to_micros(after),
         due_before=None if before is None else to_micros(before),
+        queues=caller.queues,
+        job_types=caller.job_types,
     )
 
 

@@ -1,28 +1,29 @@
 """Running ended jobs again, alone or with those that were cancelled because of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from foliot.domain import events as e
 from foliot.domain.graph import BROKEN_BY, Edge, holds
 from foliot.domain.ids import JobKey
-from foliot.domain.job import Ended, Record, Ties
+from foliot.domain.job import Ended, Job, Record, Ties
 from foliot.store.base import Limit, Store
 
 EDGES_READ = 100_000
 
 Limits = Mapping[tuple[str, str], Limit]
+Rewrite = Callable[[Job], Job]  # gives a job another payload
 
 
-def redrive(record: Record, limits: Limits, payload: str | None = None, *, has_parents: bool = False) -> e.Redrive:
+def redrive(record: Record, limits: Limits, rewrite: Rewrite | None = None, *, has_parents: bool = False) -> e.Redrive:
     """The event that runs a job again, whatever became of its parents, with its concurrency key and another payload
     where one is given."""
-    job = record.job if payload is None else msgspec.structs.replace(record.job, payload=payload)
+    job = record.job if rewrite is None else rewrite(record.job)
     limit = limits.get((job.lane.namespace, job.limit_key or ""))
     return e.Redrive(
         job=job,
-        rewrite=payload is not None,
+        rewrite=rewrite is not None,
         limit_id=None if limit is None else limit.limit_id,
         ties=Ties.PARENTS if has_parents else 0,
     )
@@ -41,12 +42,12 @@ class Family:
             if edge.child in members and (edge.parent in members or not edge.done):
                 self._parents.setdefault(edge.child, []).append(edge.parent)
 
-    def event(self, record: Record, limits: Limits, payload: str | None) -> e.Redrive:
+    def event(self, record: Record, limits: Limits, rewrite: Rewrite | None) -> e.Redrive:
         """What runs a member again. It waits for those of its parents that run again too, or still did not end."""
         key = record.job.id
         first = key == self.records[0].job.id
         return msgspec.structs.replace(
-            redrive(record, limits, payload, has_parents=key in self._children),
+            redrive(record, limits, rewrite, has_parents=key in self._children),
             ties=(Ties.CHILDREN if key in self._mothers else 0) | (Ties.PARENTS if key in self._children else 0),
             reopened=() if first else self._parents.get(key, ()),
         )

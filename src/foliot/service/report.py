@@ -4,6 +4,7 @@ says changes nothing and is named in the answer."""
 from collections.abc import Sequence
 from typing import assert_never
 
+import msgspec
 from msgspec import UNSET
 
 from foliot.clock import Clock
@@ -18,6 +19,7 @@ from foliot.domain.states import RULES, transition
 from foliot.service.announce import announce
 from foliot.service.group import Group
 from foliot.service.rates import Rate
+from foliot.service.sealing import Sealer
 from foliot.service.wake import Wake
 from foliot.store.base import NOTHING_SAVED, Fenced, JobStore, LogLine
 from foliot.wire import (
@@ -37,8 +39,9 @@ ROUNDS = 20
 
 
 class Reports:
-    def __init__(self, store: JobStore, clock: Clock, ids: IdMaker, wake: Wake, rate: Rate) -> None:
+    def __init__(self, store: JobStore, clock: Clock, ids: IdMaker, wake: Wake, rate: Rate, sealer: Sealer) -> None:
         self._store = store
+        self._sealer = sealer
         self._clock = clock
         self._ids = ids
         self._wake = wake
@@ -98,7 +101,7 @@ class Reports:
         changes: list[Change] = []
         to_load: list[JobKey] = []
         for key, (_, report, nonce) in reports.items():
-            event = _event(report)
+            event = self._sealed(_event(report), key)
             if isinstance(event, e.Succeed | e.FailFatal | e.Progress):
                 decided = transition(Held(id=key, nonce=nonce), event, now, retry=ANY_RETRY)
                 assert not isinstance(decided, Refusal)
@@ -109,12 +112,30 @@ class Reports:
         lost = {key for key in to_load if key not in records}
         for key, record in records.items():
             _, report, nonce = reports[key]
-            made = _of_lease(record, nonce, _event(report), now)
+            made = _of_lease(record, nonce, self._sealed(_event(report), key), now)
             if made is None:
                 lost.add(key)
             else:
                 changes.append(made)
         return changes, lost
+
+    def _sealed(self, event: e.Event, key: JobKey) -> e.Event:
+        """The event with what the handler said as it is kept."""
+        if not self._sealer.on:
+            return event
+        match event:
+            case e.Succeed(result=str(result)):
+                return msgspec.structs.replace(event, result=self._sealer.seal(result, key, "result"))
+            case e.Progress(progress=str(progress)):
+                return msgspec.structs.replace(event, progress=self._sealer.seal(progress, key, "progress"))
+            case (
+                e.FailRetriable(error=str(error))
+                | e.FailFatal(error=str(error))
+                | e.TimeOut(error=str(error))
+                | e.Stopped(error=str(error))
+            ):
+                return msgspec.structs.replace(event, error=self._sealer.seal(error, key, "error"))
+        return event
 
     async def _sort_out(
         self, reports: dict[JobKey, tuple[int, Report, int]]

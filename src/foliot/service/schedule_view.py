@@ -1,20 +1,20 @@
 """How schedules and their ledger look to the outside."""
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from foliot.domain.duration import show_duration
 from foliot.domain.schedule import WITH_JOB, Run, Schedule, run_name
+from foliot.domain.secret_fields import mask
 from foliot.domain.timetable.describe import describe
 from foliot.domain.timetable.interval import Every
-from foliot.service.firing import decode_definition, next_run
-from foliot.wire import RunInfo, ScheduleInfo, to_time
-
-_decode_job = msgspec.json.Decoder(dict[str, Raw]).decode
+from foliot.service.firing import next_run
+from foliot.wire import RunInfo, ScheduleBody, ScheduleInfo, TemplateBody, encode, to_time
 
 
-def show_schedule(schedule: Schedule) -> ScheduleInfo:
-    body, plan = decode_definition(schedule.definition), schedule.plan
+def show_schedule(schedule: Schedule, body: ScheduleBody) -> ScheduleInfo:
+    """A schedule as read; `body` is what its definition says."""
+    plan = schedule.plan
     timetable = plan.timetable
     due = next_run(schedule)
     return ScheduleInfo(
@@ -23,7 +23,7 @@ def show_schedule(schedule: Schedule) -> ScheduleInfo:
         description=describe(timetable),
         next_run=None if due is None else to_time(due),
         runs=schedule.runs,
-        job=_decode_job(schedule.definition)["job"],
+        job=Raw(encode(_shown(body.job))),
         cron=body.cron,
         every=show_duration(timetable.trigger.interval) if isinstance(timetable.trigger, Every) else None,
         rrule=body.rrule,
@@ -44,6 +44,13 @@ def show_schedule(schedule: Schedule) -> ScheduleInfo:
         last_updated=to_time(schedule.changed),
         version=schedule.edition,
     )
+
+
+def _shown(job: TemplateBody) -> TemplateBody:
+    if job.payload is UNSET or not job.secret_fields:
+        return job
+    payload = mask(bytes(job.payload).decode(), job.secret_fields)
+    return msgspec.structs.replace(job, payload=Raw(payload.encode()))
 
 
 def show_run(schedule: Schedule, run: Run) -> RunInfo:

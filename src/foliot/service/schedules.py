@@ -13,14 +13,25 @@ from foliot.domain.duration import Micros, parse_duration
 from foliot.domain.errors import BadInput, Conflict, NotFound, Stale
 from foliot.domain.firing import Outcome, backfill, pause, resume, trigger
 from foliot.domain.ids import JOB, SCHEDULE, IdMaker, JobKey, ScheduleKey, parse, show
+from foliot.domain.job import Lane
 from foliot.domain.schedule import STANDING_LIMIT, Plan, Schedule, run_name
+from foliot.domain.secret_fields import amend
 from foliot.domain.status import WAITING_STATUSES
 from foliot.domain.timetable.due_times import due_times, next_after, tally
 from foliot.service.control import Control
-from foliot.service.firing import Firing, decode_definition, next_run
-from foliot.service.job_fields import lane_of, parse_job, within
+from foliot.service.definition import (
+    decode_body,
+    read_definition,
+    read_readable,
+    split_definition,
+    with_sealed,
+    write_definition,
+)
+from foliot.service.firing import Firing, next_run
+from foliot.service.job_fields import DEFAULT_QUEUE, lane_of, parse_job, parse_payload, within
 from foliot.service.preview import timetable_of
 from foliot.service.schedule_view import show_run, show_schedule
+from foliot.service.sealing import Sealer
 from foliot.store.base import Filter, Store
 from foliot.wire import (
     BACKFILL_LIMIT,
@@ -50,8 +61,11 @@ _NULL = b"null"
 
 
 class Schedules:
-    def __init__(self, store: Store, clock: Clock, ids: IdMaker, firing: Firing, control: Control) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, ids: IdMaker, firing: Firing, control: Control, sealer: Sealer
+    ) -> None:
         self._store = store
+        self._sealer = sealer
         self._clock = clock
         self._ids = ids
         self._firing = firing
@@ -65,14 +79,14 @@ class Schedules:
         now = self._clock.now()
         key = ScheduleKey(self._ids.one(now))
         name = body.schedule_id or (_name_for(request_key) if request_key else show(SCHEDULE, key))
-        definition = encode(msgspec.structs.replace(body, schedule_id=name)).decode()
+        body = msgspec.structs.replace(body, schedule_id=name)
         plan = _plan(body, now)
         _check_job(body.job, caller, now)
         made = Schedule(
             id=key,
             namespace=caller.namespace,
             name=name,
-            definition=definition,
+            definition=write_definition(self._sealer, key, body),
             plan=plan,
             owner=caller.name,
             created=now,
@@ -82,7 +96,7 @@ class Schedules:
         )
         if not await self._firing.save([Outcome(schedule=made)], tell=True):
             found = await self._store.schedule(caller.namespace, name)
-            if found is None or found.definition != definition:
+            if found is None or encode(read_definition(self._sealer, found)) != encode(body):
                 raise Conflict(
                     f"schedule_id {name!r} is taken by another schedule; change that with PUT, or use another id"
                 )
@@ -90,15 +104,19 @@ class Schedules:
         return _changed("created", made)
 
     async def read(self, schedule_id: str, caller: Caller) -> ScheduleInfo:
-        return show_schedule(await self._find(schedule_id, caller))
+        schedule = await self._find(schedule_id, caller)
+        return show_schedule(schedule, read_definition(self._sealer, schedule))
 
     async def page(self, *, limit: int, cursor: str | None, caller: Caller) -> tuple[list[ScheduleInfo], str | None]:
         """Schedules, newest first, and where the next page begins."""
-        found = await self._store.list_schedules(
+        found = await self._store.reader(caller.namespace).list_schedules(
             caller.namespace, limit=limit + 1, before=None if cursor is None else ScheduleKey(_parse_cursor(cursor))
         )
         page = found[:limit]
-        return [show_schedule(each) for each in page], show("", page[-1].id) if len(found) > limit else None
+        shown = [
+            show_schedule(each, read_readable(self._sealer, each)[0]) for each in page if caller.reaches(_lane(each))
+        ]
+        return shown, show("", page[-1].id) if len(found) > limit else None
 
     async def update(
         self, schedule_id: str, body: ScheduleUpdateBody, *, if_match: int | None, caller: Caller
@@ -107,13 +125,22 @@ class Schedules:
         first; runs that have not started get the new job."""
         given = _decode_fields(encode(body))
 
-        def change(schedule: Schedule, now: Micros) -> Outcome:
-            fields = _decode_fields(schedule.definition.encode())
+        def change(schedule: Schedule, now: Micros) -> Outcome | None:
+            sealed, rest = split_definition(schedule)
+            fields = _decode_fields(rest.encode())
             if any(bytes(given.get(name, _NULL)) != _NULL for name in TRIGGERS):
                 fields = {name: value for name, value in fields.items() if name not in TRIGGERS}
             fields = {name: value for name, value in {**fields, **given}.items() if bytes(value) != _NULL}
-            merged = decode_definition(encode(fields))
+            merged = decode_body(encode(fields))
+            if body.job is not UNSET:
+                merged = msgspec.structs.replace(merged, job=self._with_secrets(schedule, merged.job))
             _check_job(merged.job, caller, now)
+            if merged.job.secret_fields and self._is_as_it_was(schedule, merged):
+                return None
+            if sealed is not None and body.job is UNSET:
+                definition = with_sealed(sealed, merged)
+            else:
+                definition = write_definition(self._sealer, schedule.id, merged)
             plan = _plan(merged, schedule.created)
             outcome = resume(schedule, now) if schedule.paused else pause(schedule, now)
             next_due = outcome.schedule.next_due
@@ -121,7 +148,7 @@ class Schedules:
                 next_due = next_after(plan.timetable, now, runs=schedule.runs)
             changed = msgspec.structs.replace(
                 outcome.schedule,
-                definition=encode(merged).decode(),
+                definition=definition,
                 plan=plan,
                 paused=schedule.paused if body.paused is UNSET else bool(body.paused),
                 next_due=next_due,
@@ -130,7 +157,7 @@ class Schedules:
 
         changed = await self._change(schedule_id, change, if_match, caller)
         if body.job is not UNSET:
-            await self._renew_runs(changed, body.job)
+            await self._renew_runs(changed)
         return _changed("updated", changed)
 
     async def delete(self, schedule_id: str, *, if_match: int | None, caller: Caller) -> ScheduleChanged:
@@ -188,7 +215,7 @@ class Schedules:
         """A page of the ledger, newest due time first, and where the next one begins."""
         schedule = await self._find(schedule_id, caller)
         before = None if cursor is None else _parse_cursor(cursor)
-        found = await self._store.runs(schedule.id, limit=limit + 2, before=before)
+        found = await self._store.reader(caller.namespace).runs(schedule.id, limit=limit + 2, before=before)
         page = found[:limit]
         if len(found) > limit:  # rows of one due time stay on one page
             whole = [run for run in page if run.due != found[limit].due]
@@ -198,16 +225,20 @@ class Schedules:
 
     async def _find(self, schedule_id: str, caller: Caller, if_match: int | None = None) -> Schedule:
         schedule = await self._store.schedule(caller.namespace, schedule_id)
-        if schedule is None:
+        if schedule is None or not caller.reaches(_lane(schedule)):
             raise NotFound(f"there is no schedule {schedule_id!r}")
         _check_match(schedule, if_match)
         return schedule
 
     async def _change(
-        self, schedule_id: str, change: Callable[[Schedule, Micros], Outcome], if_match: int | None, caller: Caller
+        self,
+        schedule_id: str,
+        change: Callable[[Schedule, Micros], Outcome | None],
+        if_match: int | None,
+        caller: Caller,
     ) -> Schedule:
         """Decide and save, again from what is there now where somebody else was faster. What is due already is decided
-        first, as the schedule was until now."""
+        first, as the schedule was until now. Where the decision is None there is nothing to change."""
         for _ in range(ROUNDS):
             schedule = await self._find(schedule_id, caller, if_match)
             now = self._clock.now()
@@ -216,12 +247,33 @@ class Schedules:
                 await self._firing.fire(list((await self._store.standings([schedule.id])).values()))
                 continue
             outcome = change(schedule, now)
+            if outcome is None:
+                return schedule
             changed = msgspec.structs.replace(outcome.schedule, changed=now, edition=schedule.edition + 1)
             if await self._firing.save([msgspec.structs.replace(outcome, schedule=changed)], tell=True):
                 return changed
         raise _too_busy(schedule_id)
 
-    async def _renew_runs(self, schedule: Schedule, template: TemplateBody) -> None:
+    def _is_as_it_was(self, schedule: Schedule, body: ScheduleBody) -> bool:
+        """Who declares secret fields can not know, and hands them in each time: that is no change of the schedule."""
+        before, unread = read_readable(self._sealer, schedule)
+        paused = schedule.paused if body.paused is None else body.paused
+        return unread is None and paused == schedule.paused and encode(before) == encode(body)
+
+    def _with_secrets(self, schedule: Schedule, template: TemplateBody) -> TemplateBody:
+        """The new job, with what it keeps of the old one's secret fields."""
+
+        def old() -> str:
+            payload = read_definition(self._sealer, schedule).job.payload
+            return "null" if payload is UNSET else bytes(payload).decode()
+
+        before = read_readable(self._sealer, schedule)[0].job.secret_fields or ()
+        if template.payload is UNSET or not (template.secret_fields or before):
+            return template
+        payload = amend(old, before, parse_payload(template), template.secret_fields or ())
+        return msgspec.structs.replace(template, payload=Raw(payload.encode()))
+
+    async def _renew_runs(self, schedule: Schedule) -> None:
         """Give the new job to all that have not started. A standing shows neither those of a backfill nor all of very
         many; then they are looked for among the jobs."""
         standing = (await self._store.standings([schedule.id])).get(schedule.id)
@@ -231,6 +283,7 @@ class Schedules:
         if standing.backfilling or len(keys) >= STANDING_LIMIT:
             keys = await self._unstarted(schedule)
         if keys:
+            template = read_definition(self._sealer, schedule).job
             fields = dict.fromkeys(TemplateBody.__struct_fields__)
             given = {name: value for name, value in msgspec.structs.asdict(template).items() if value is not UNSET}
             fixed = {"unique_key": UNSET}  # a job keeps the one that it was made with
@@ -247,6 +300,24 @@ class Schedules:
             if page.next is None:
                 return keys
             page = await self._store.list_jobs(filter, limit=LIST_LIMIT, before=page.next)
+
+
+class _Kind(msgspec.Struct):
+    job_type: str
+    queue: str | None = None
+
+
+class _Definition(msgspec.Struct):
+    job: _Kind
+
+
+_decode_kind = msgspec.json.Decoder(_Definition).decode
+
+
+def _lane(schedule: Schedule) -> Lane:
+    """The lane of its runs, as far as it matters for who reaches it."""
+    kind = _decode_kind(split_definition(schedule)[1]).job
+    return Lane(schedule.namespace, kind.queue or DEFAULT_QUEUE, kind.job_type)
 
 
 def _check_name(schedule_id: str | None) -> None:
@@ -272,7 +343,9 @@ def _check_job(template: TemplateBody, caller: Caller, now: Micros) -> None:
     """Refuse at once what could never become a run."""
     try:
         body = SubmitBody(**msgspec.structs.asdict(template))
-        parse_job(body, JobKey(0), lane_of(body, caller.namespace), 0, caller, now)
+        lane = lane_of(body, caller.namespace)
+        caller.check_reach(lane)
+        parse_job(body, JobKey(0), lane, 0, caller, now)
     except BadInput as error:
         raise within(error, "job") from None
 

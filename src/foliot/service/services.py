@@ -3,20 +3,27 @@
 from foliot.clock import Clock
 from foliot.domain.duration import Micros
 from foliot.domain.ids import IdMaker
+from foliot.service.access import Access, Identity
+from foliot.service.audit import Audit
 from foliot.service.control import Control
 from foliot.service.dispatch import Dispatch
 from foliot.service.explain import Explain
 from foliot.service.firing import Firing
 from foliot.service.forecast import Forecasts
+from foliot.service.gate import Gate
 from foliot.service.graphs import Graphs
+from foliot.service.keys import KeyRing
 from foliot.service.limits import Limits
 from foliot.service.preview import Preview
 from foliot.service.query import Query
+from foliot.service.queues import Queues
+from foliot.service.quota import Quota
 from foliot.service.rates import Rate
 from foliot.service.recover import Recover
 from foliot.service.report import Reports
 from foliot.service.roster import Roster
 from foliot.service.schedules import Schedules
+from foliot.service.sealing import Sealer
 from foliot.service.submit import Submit
 from foliot.service.wake import Wake
 from foliot.service.workers import Workers
@@ -25,23 +32,42 @@ from foliot.store.base import Store
 
 class Services:
     def __init__(
-        self, store: Store, clock: Clock, ids: IdMaker, wake: Wake, *, lease: Micros, heartbeat: Micros
+        self,
+        store: Store,
+        clock: Clock,
+        ids: IdMaker,
+        wake: Wake,
+        *,
+        lease: Micros,
+        heartbeat: Micros,
+        sealer: Sealer | None = None,
+        identity: Identity | None = None,
     ) -> None:
+        sealer = sealer or Sealer()
         submitted, started, ended = Rate(clock), Rate(clock), Rate(clock)
         self._store = store
-        self.submit = Submit(store, clock, ids, wake, submitted)
-        self.query = Query(store, clock, wake, Roster(store, clock), submitted=submitted, started=started, ended=ended)
-        self.control = Control(store, clock, wake)
-        self.firing = Firing(store, clock, ids, wake, self.control, submitted)
-        self.schedules = Schedules(store, clock, ids, self.firing, self.control)
+        self.access = Access(store, clock, identity)
+        self.keys = KeyRing(store, clock, self.access)
+        self.audit = Audit(store, clock)
+        self.quota = Quota(store, clock)
+        self.submit = Submit(store, clock, ids, wake, submitted, sealer, self.quota)
+        roster = Roster(store, clock)
+        self.gate = Gate(store, clock, wake)
+        self.query = Query(
+            store, clock, wake, roster, sealer, self.gate, submitted=submitted, started=started, ended=ended
+        )
+        self.control = Control(store, clock, wake, self.gate, sealer)
+        self.firing = Firing(store, clock, ids, wake, self.control, submitted, sealer)
+        self.schedules = Schedules(store, clock, ids, self.firing, self.control, sealer)
         self.preview = Preview(clock)
-        self.graphs = Graphs(store, self.query)
+        self.graphs = Graphs(store, self.query, sealer)
         self.limits = Limits(store, clock, wake)
-        self.explain = Explain(store, clock, self.query)
+        self.queues = Queues(store, clock, wake, self.gate)
+        self.explain = Explain(store, clock, self.query, sealer)
         self.forecasts = Forecasts(store, clock)
-        self.dispatch = Dispatch(store, clock, ids, wake, started)
-        self.reports = Reports(store, clock, ids, wake, ended)
-        self.recover = Recover(store, clock, wake, ended)
+        self.dispatch = Dispatch(store, clock, ids, wake, self.gate, started)
+        self.reports = Reports(store, clock, ids, wake, ended, sealer)
+        self.recover = Recover(store, clock, wake, self.gate, ended)
         self.workers = Workers(
             store,
             clock,
@@ -51,6 +77,7 @@ class Services:
             self.reports,
             self.recover,
             self.graphs,
+            sealer,
             lease=lease,
             heartbeat=heartbeat,
         )
@@ -68,5 +95,6 @@ class Services:
     async def drain(self) -> None:
         """Wait until what was taken in is written."""
         await self.dispatch.drain()
-        for group in (self.submit.group, self.reports.lines, self.reports.ends):
+        await self.access.close()
+        for group in (self.submit.group, self.reports.lines, self.reports.ends, self.audit.group):
             await group.drain()

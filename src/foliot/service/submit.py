@@ -11,8 +11,10 @@ from foliot.domain.ids import JOB, IdMaker, JobKey, parse
 from foliot.domain.job import Job, Lane
 from foliot.service.announce import announce_new
 from foliot.service.group import Group
-from foliot.service.job_fields import body_hash, lane_of, new_job, parse_job, set_limits, within
+from foliot.service.job_fields import DEFAULT_QUEUE, lane_of, new_job, parse_job, set_limits, within
+from foliot.service.quota import Quota
 from foliot.service.rates import Rate
+from foliot.service.sealing import Sealer
 from foliot.service.wake import Wake
 from foliot.store.base import Accepted, Clash, Orphan, Parent, Store, Submission
 from foliot.wire import (
@@ -22,14 +24,30 @@ from foliot.wire import (
     Submitted,
 )
 
+Kind = tuple[str, str, str]  # namespace, queue and job type of a job that needs a slot and nothing else
+
 
 class Submit:
-    def __init__(self, store: Store, clock: Clock, ids: IdMaker, wake: Wake, rate: Rate, *, width: int = 1) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        ids: IdMaker,
+        wake: Wake,
+        rate: Rate,
+        sealer: Sealer,
+        quota: Quota,
+        *,
+        width: int = 1,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
         self._wake = wake
         self._rate = rate
+        self._sealer = sealer
+        self._quota = quota
+        self._plain: dict[Kind | None, tuple[Lane, int]] = {}  # a lane is slow to hash, and its number never changes
         self.group: Group[Submission, Accepted | Clash | Orphan] = Group(
             self._keep, size=lambda submission: len(submission.jobs), width=width
         )
@@ -51,16 +69,25 @@ class Submit:
         keys = [JobKey(key) for key in self._ids.take(len(bodies), now)]
         parents = await self._parents(bodies, keys, caller, where)
         mothers = {parent.id for own in parents.values() for parent in own}
-        lanes = await self._lanes(bodies, caller.namespace, where)
+        lanes = await self._lanes(bodies, caller, where)
         jobs: list[Job] = []
         for index, (body, key) in enumerate(zip(bodies, keys, strict=True)):
             try:
                 jobs.append(parse_job(body, key, *lanes[index], caller, now))
             except BadInput as error:
                 raise within(error, f"{where}[{index}]" if where else "") from None
+        await self._quota.check(caller.namespace, len(jobs), sum([_bytes(job.payload) for job in jobs]))
         limits = await set_limits(self._store, bodies, caller.namespace)  # what is refused sets none
         new = [
-            new_job(body, job, now, limits=limits, parents=parents.get(job.id, ()), has_children=job.id in mothers)
+            new_job(
+                body,
+                job,
+                now,
+                limits=limits,
+                sealer=self._sealer,
+                parents=parents.get(job.id, ()),
+                has_children=job.id in mothers,
+            )
             for body, job in zip(bodies, jobs, strict=True)
         ]
         answer = await self.group.add(
@@ -68,7 +95,8 @@ class Submit:
                 namespace=caller.namespace,
                 jobs=new,
                 request_key=request_key,
-                request_hash=body_hash(raw) if request_key else b"",
+                request_hash=self._sealer.hash(raw) if request_key else b"",
+                older_hashes=self._sealer.older_hashes(raw) if request_key else (),
             )
         )
         match answer:
@@ -83,17 +111,26 @@ class Submit:
             case _:
                 assert_never(answer)
 
-    async def _lanes(self, bodies: Sequence[SubmitBody], namespace: str, where: str) -> list[tuple[Lane, int]]:
+    async def _lanes(self, bodies: Sequence[SubmitBody], caller: Caller, where: str) -> list[tuple[Lane, int]]:
         """The lane of each job and its number."""
+        known = [self._plain.get(_kind(body, caller)) for body in bodies]
+        if all(known) and not caller.narrowed:
+            return known  # type: ignore[return-value]
         lanes: list[Lane] = []
         for index, body in enumerate(bodies):
             try:
-                lanes.append(lane_of(body, namespace))
+                lanes.append(lane_of(body, caller.namespace))
             except BadInput as error:
                 raise within(error, f"{where}[{index}]" if where else "") from None
         wanted = list(dict.fromkeys(lanes))
+        for lane in wanted:
+            caller.check_reach(lane)
         numbers = dict(zip(wanted, await self._store.lane_ids(wanted), strict=True))
-        return [(lane, numbers[lane]) for lane in lanes]
+        found = [(lane, numbers[lane]) for lane in lanes]
+        for body, lane_and_number in zip(bodies, found, strict=True):
+            if (kind := _kind(body, caller)) is not None:
+                self._plain[kind] = lane_and_number
+        return found
 
     async def _parents(
         self, bodies: Sequence[SubmitBody], keys: Sequence[JobKey], caller: Caller, where: str
@@ -125,11 +162,7 @@ class Submit:
         if others:
             keys |= await self._store.find(caller.namespace, others)
         records = await self._store.load(list(keys.values())) if keys else {}
-        return {
-            name: key
-            for name, key in keys.items()
-            if key in records and records[key].job.lane.namespace == caller.namespace
-        }
+        return {name: key for name, key in keys.items() if key in records and caller.reaches(records[key].job.lane)}
 
     async def _keep(self, submissions: Sequence[Submission]) -> Sequence[Accepted | Clash | Orphan]:
         answers = await self._store.insert_jobs(submissions, self._clock.now())
@@ -139,6 +172,17 @@ class Submit:
                 # Also after a repeat: the first try may have been cut off.
                 announce_new(self._wake, submission.jobs, parents_ended=answer.parents_ended)
         return answers
+
+
+def _kind(body: SubmitBody, caller: Caller) -> Kind | None:
+    if body.resources or body.requires:
+        return None
+    return caller.namespace, body.queue or DEFAULT_QUEUE, body.job_type
+
+
+def _bytes(text: str) -> int:
+    """How long it is as it came; nearly always that is known without looking."""
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def _dependencies(body: SubmitBody) -> list[tuple[str, On]]:

@@ -6,13 +6,16 @@ from typing import Literal
 import msgspec
 
 from foliot.domain.duration import show_duration
+from foliot.domain.errors import Unreadable
 from foliot.domain.graph import Edge, On
 from foliot.domain.ids import JOB, LOG, WORKER, show
 from foliot.domain.job import Attempt, Ended, Job, Lease, Ready, Record, Waiting
 from foliot.domain.needs import read_needs, show_amount
 from foliot.domain.priority import show_priority
 from foliot.domain.retry import Retry
+from foliot.domain.secret_fields import mask
 from foliot.domain.status import status_of
+from foliot.service.sealing import Sealer
 from foliot.store.base import LogLine
 from foliot.wire import (
     ConcurrencyInfo,
@@ -39,13 +42,15 @@ def shown_id(job: Job) -> str:
 
 def show_job(
     record: Record,
+    sealer: Sealer,
     *,
     reason: str | None = None,
     whole: bool = True,
     concurrency: ConcurrencyInfo | None = None,
     depends_on: Sequence[DependsOn] = (),
 ) -> JobInfo:
-    """A job as read; `reason` is why it does not run yet. A list item is not `whole`: it has no payload, no error."""
+    """A job as read; `reason` is why it does not run yet. A list item is not `whole`: it has no payload, no error.
+    `Unreadable` where the payload does not open."""
     job, row = record.job, record.row
     last = row.last if isinstance(row, Ended) and row.last else record.last
     lease = row if isinstance(row, Lease) else None
@@ -67,7 +72,7 @@ def show_job(
         retries=max(0, row.counted - 1),
         worker_id=show(WORKER, lease.worker) if lease else show(WORKER, last.worker) if last else None,
         cancel_requested=lease is not None and lease.cancel_asked is not None,
-        progress=_decode_progress(lease.progress) if lease and lease.progress else None,
+        progress=_show_progress(lease, sealer) if lease and lease.progress else None,
         retry=show_retry(job.retry),
         timeout=show_duration(job.timeout),
         deadline=None if job.deadline is None else to_time(job.deadline),
@@ -75,6 +80,8 @@ def show_job(
         requires=dict(needs.labels),
         concurrency=concurrency,
         unique_key=job.unique_key,
+        fair_key=job.fair_key,
+        secret_fields=list(job.secret_fields),
         depends_on=list(depends_on),
         tags=list(job.tags),
         owner=job.owner,
@@ -83,18 +90,21 @@ def show_job(
     )
     if not whole:
         return info
+    payload = mask(sealer.payload_of(job), job.secret_fields)
     return msgspec.structs.replace(
-        info, payload=msgspec.Raw(job.payload.encode()), last_error=show_error(last.error if last else None)
+        info, payload=msgspec.Raw(payload.encode()), last_error=show_error(last, sealer) if last else None
     )
 
 
-def waiting_reason(record: Record, *, offered: bool) -> str | None:
+def waiting_reason(record: Record, *, offered: bool, held: bool) -> str | None:
     """Why a live job does not run yet, in one word."""
     match record.row:
         case Waiting(hold=True):
             return "hold"
         case Waiting(parents=parents, for_key=for_key):
             return "dependency" if parents else "limit" if for_key else "time"
+        case Ready() if held:
+            return "queue_hold"
         case Ready() if not offered:
             return "no_worker"
     return None
@@ -105,8 +115,22 @@ def show_on(edge: Edge) -> Literal["success", "failure", "any"]:
     return _ON[edge.on]
 
 
-def show_error(error: str | None) -> ErrorInfo | str | None:
-    return None if error is None else _decode_error(error)
+def show_error(attempt: Attempt, sealer: Sealer) -> ErrorInfo | str | None:
+    """Why an attempt failed. One that does not open says so in its place."""
+    if attempt.error is None:
+        return None
+    try:
+        told: ErrorInfo | str = _decode_error(sealer.open(attempt.error, attempt.id, "error"))
+    except Unreadable as error:
+        return ErrorInfo(code=error.code, message=error.detail)
+    return told
+
+
+def _show_progress(lease: Lease, sealer: Sealer) -> ProgressInfo:
+    try:
+        return _decode_progress(sealer.open(lease.progress or "{}", lease.id, "progress"))
+    except Unreadable as error:
+        return ProgressInfo(note=error.detail)
 
 
 def show_retry(retry: Retry) -> RetryInfo:
@@ -122,7 +146,7 @@ def show_retry(retry: Retry) -> RetryInfo:
     )
 
 
-def show_attempt(attempt: Attempt) -> Execution:
+def show_attempt(attempt: Attempt, sealer: Sealer) -> Execution:
     return Execution(
         attempt=attempt.attempt,
         status=attempt.status.name.lower(),
@@ -131,7 +155,7 @@ def show_attempt(attempt: Attempt) -> Execution:
         claimed_time=to_time(attempt.claimed),
         start_time=None if attempt.started is None else to_time(attempt.started),
         end_time=None if attempt.ended is None else to_time(attempt.ended),
-        error=show_error(attempt.error),
+        error=show_error(attempt, sealer),
         exit_code=attempt.exit_code,
     )
 

@@ -17,6 +17,8 @@ class Wake:
         self.on_freed: list[Callable[[Collection[ScheduleKey]], None]] = []
         self.on_tokens: list[Callable[[Collection[int]], None]] = []
         self.on_release: list[Callable[[], None]] = []
+        self.on_place: list[Callable[[Collection[int], bool], None]] = []
+        self.on_rules: list[Callable[[bool], None]] = []
         self.on_stop: list[Callable[[WorkerKey, bool], None]] = []
         self.on_deadline: list[Callable[[Micros], None]] = []
         self.on_log: list[Callable[[Collection[JobKey]], None]] = []
@@ -50,6 +52,16 @@ class Wake:
         """Jobs have ended on which others depend."""
         for listener in self.on_release:
             listener()
+
+    def place(self, queue_ids: Collection[int], *, tell: bool = True) -> None:
+        """These queues, of which only so many jobs may run at once, may have a place."""
+        for listener in self.on_place:
+            listener(queue_ids, tell)
+
+    def rules(self, *, tell: bool = True) -> None:
+        """Somebody has changed the rules of a queue, or holds a job type, or lets it go."""
+        for listener in self.on_rules:
+            listener(tell)
 
     def stop(self, worker: WorkerKey, *, tell: bool = True) -> None:
         """A worker has something to stop, or was told to drain, or is gone."""

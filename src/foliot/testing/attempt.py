@@ -4,6 +4,8 @@ import logging
 import math
 from typing import Any
 
+import msgspec
+
 from foliot.clock import Clock
 from foliot.domain.duration import SECOND, Micros
 from foliot.sdk.context import JobContext
@@ -12,6 +14,7 @@ from foliot.wire import AssignedJob, LogBody, LogLevel, ProgressInfo, Report, to
 from foliot.worker import outcome
 from foliot.worker.attempt_log import clean
 from foliot.worker.outcome import Outcome
+from foliot.worker.redaction import redactor_of
 
 _log = logging.getLogger("foliot.testing")
 
@@ -22,6 +25,7 @@ class Attempt:
 
     def __init__(self, job: AssignedJob, handler: Handler, clock: Clock, seconds: float) -> None:
         self.job = job
+        self._redact = redactor_of(job)
         self._handler = handler
         self._clock = clock
         self._seconds = seconds
@@ -50,11 +54,13 @@ class Attempt:
                 token=job.token,
                 log_time=to_time(self._clock.now()),
                 log_level=level,
-                log_message=message,
+                log_message=message if self._redact is None else self._redact(message),
             )
         )
 
     def note_progress(self, value: float | None, note: str | None) -> None:
+        if note is not None and self._redact is not None:
+            note = self._redact(note)
         self._progress = ProgressInfo(value=value, note=note)
 
     # As the one who makes it sees it
@@ -96,6 +102,8 @@ class Attempt:
     def reports(self) -> list[Report]:
         """How far it came, where it told that, and how it ended."""
         ended = self._outcome
+        if ended.error is not None and self._redact is not None:
+            ended = msgspec.structs.replace(ended, error=self._redact.error(ended.error))
         if ended.error is not None and ended.status != "released":
             self.line("ERROR", clean(ended.error.stack or ended.error.message, 16 * 1024))
         reports = [] if self._progress is None else [self._report("processing", progress=self._progress)]

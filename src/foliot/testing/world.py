@@ -43,12 +43,14 @@ class World:
         self._freed: set[ScheduleKey] = set()
         self._limits: set[int] = set()  # concurrency keys that may have a token for somebody
         self._parents_ended = False
+        self._rules_changed = False
         self._news = False  # since the last exchange there is something to take, or to stop
         self._wake.on_freed.append(self._freed.update)
         self._wake.on_tokens.append(self._limits.update)
         self._wake.on_release.append(self._note_release)
         self._wake.on_ready.append(lambda _lanes, _tell: self._heard())
         self._wake.on_stop.append(lambda _worker, _tell: self._heard())
+        self._wake.on_rules.append(lambda _tell: self._note_rules())
         self.services = Services(self._store, clock, IdMaker(node=0), self._wake, lease=LEASE, heartbeat=LEASE)
         key = secrets.token_hex(16)
         self.transport = InProcess(create_app(self.services, admin_key=key), key)
@@ -103,6 +105,7 @@ class World:
                 or await self._fire()
                 or await self._settle()
                 or await self._carry_on()
+                or await self._keep_queues()
                 or await self._admit()
                 or await self._expire()
             ):
@@ -184,6 +187,21 @@ class World:
 
     def _note_release(self) -> None:
         self._parents_ended = True
+
+    def _note_rules(self) -> None:
+        self._rules_changed = True
+
+    async def _keep_queues(self) -> bool:
+        """What the duties do for queues with rules of their own."""
+        changed, self._rules_changed = self._rules_changed, False
+        if changed:
+            await self.services.dispatch.look()
+            self._news = True
+        gate = self.services.gate
+        moved, let_in = await gate.put_in_order(), gate.let_in()
+        if gate.next_moment is not None:
+            self._moments.append(gate.next_moment)
+        return changed or moved > 0 or let_in
 
     async def _carry_on(self) -> bool:
         """Ends of parents, to their children; tokens of concurrency keys, to those that wait for them."""

@@ -4,6 +4,19 @@ Bodies refuse unknown fields by name, so that a typing mistake never becomes a s
 leniently, so that an older client understands a newer node. `UNSET` is "not given", `None` is "back to the default".
 """
 
+from foliot.wire.access import (
+    AuditCheck,
+    AuditInfo,
+    KeyBody,
+    KeyInfo,
+    LoginLink,
+    NamespaceBody,
+    NamespaceInfo,
+    NewKey,
+    QuotasBody,
+    RotateBody,
+    SessionInfo,
+)
 from foliot.wire.base import (
     BASE_PATH,
     BATCH_LIMIT,
@@ -68,6 +81,7 @@ from foliot.wire.node import (
     ProblemField,
     Stats,
 )
+from foliot.wire.queues import JobTypeInfo, QueueBody, QueueInfo, RateLimitBody, RateLimitInfo
 from foliot.wire.schedules import (
     BACKFILL_LIMIT,
     BackfillBody,
@@ -124,6 +138,8 @@ __all__ = [
     "PREVIEW_LIMIT",
     "RESULT_LIMIT",
     "AssignedJob",
+    "AuditCheck",
+    "AuditInfo",
     "BackfillBody",
     "Backfilled",
     "BatchBody",
@@ -153,6 +169,9 @@ __all__ = [
     "JobId",
     "JobInfo",
     "JobType",
+    "JobTypeInfo",
+    "KeyBody",
+    "KeyInfo",
     "KeyName",
     "Labels",
     "LimitBody",
@@ -160,8 +179,12 @@ __all__ = [
     "LogBody",
     "LogInfo",
     "LogLevel",
+    "LoginLink",
     "ManyBody",
     "ManyChanged",
+    "NamespaceBody",
+    "NamespaceInfo",
+    "NewKey",
     "NodeView",
     "OnHolidayWord",
     "OverlapWord",
@@ -173,7 +196,12 @@ __all__ = [
     "Problem",
     "ProblemField",
     "ProgressInfo",
+    "QueueBody",
+    "QueueInfo",
     "QueueName",
+    "QuotasBody",
+    "RateLimitBody",
+    "RateLimitInfo",
     "ReasonInfo",
     "RegisterBody",
     "Registered",
@@ -185,6 +213,7 @@ __all__ = [
     "RetryInfo",
     "RetryJobBody",
     "RetryManyBody",
+    "RotateBody",
     "RruleText",
     "RunInfo",
     "ScheduleBody",
@@ -192,6 +221,7 @@ __all__ = [
     "ScheduleId",
     "ScheduleInfo",
     "ScheduleUpdateBody",
+    "SessionInfo",
     "Stats",
     "Stop",
     "SubmitBody",

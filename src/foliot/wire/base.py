@@ -39,8 +39,12 @@ JobId = Annotated[
 ScheduleId = Annotated[
     str, Meta(pattern=r"^(?!\.{1,2}\Z)[A-Za-z0-9._:@-]{1,96}\Z", description="1–96 of A–Z a–z 0–9 . _ : @ -")
 ]
-JobType = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:-]{1,128}\Z", description="1–128 of A–Z a–z 0–9 . _ : -")]
-QueueName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}\Z", description="1–64 of A–Z a–z 0–9 . _ -")]
+JobType = Annotated[
+    str, Meta(pattern=r"^(?!\.{1,2}\Z)[A-Za-z0-9._:-]{1,128}\Z", description="1–128 of A–Z a–z 0–9 . _ : -")
+]
+QueueName = Annotated[
+    str, Meta(pattern=r"^(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,64}\Z", description="1–64 of A–Z a–z 0–9 . _ -")
+]
 KeyName = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]*\Z")]
 Tag = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f]*\Z")]
 Owner = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f]*\Z")]

@@ -54,6 +54,12 @@ Resources = Annotated[
 Labels = Annotated[dict[str, str], Meta(max_length=16, description='worker labels, such as {"zone": "eu"}')]
 
 
+SecretFields = Annotated[
+    list[Annotated[str, Meta(max_length=200, pattern=r"^[^.\x00-\x1f]+(?:\.[^.\x00-\x1f]+)*\Z")]],
+    Meta(max_length=32, description='parts of the payload that no read shows, such as "password" or "db.password"'),
+]
+
+
 class JobFields(Body, frozen=True, kw_only=True):
     """What a job is and how it is run, apart from its id and times."""
 
@@ -67,6 +73,8 @@ class JobFields(Body, frozen=True, kw_only=True):
     requires: Labels | UnsetType | None = UNSET
     concurrency: ConcurrencyBody | UnsetType | None = UNSET
     unique_key: KeyName | UnsetType | None = UNSET
+    fair_key: KeyName | UnsetType | None = UNSET
+    secret_fields: SecretFields | UnsetType | None = UNSET
     tags: Annotated[list[Tag], Meta(max_length=64)] | UnsetType | None = UNSET
     owner: Owner | UnsetType | None = UNSET
 
@@ -87,7 +95,7 @@ class SubmitBody(UpdateBody, frozen=True, kw_only=True):
     depends_on: Annotated[list[JobId | DependsOn], Meta(max_length=10_000)] | UnsetType | None = UNSET
 
 
-LATER_FIELDS = ("fair_key", "notify")
+LATER_FIELDS = ("notify",)
 
 
 class BatchBody(Body, frozen=True, kw_only=True):
@@ -221,6 +229,8 @@ class JobInfo(Struct, frozen=True, kw_only=True):
     requires: dict[str, str] = {}
     concurrency: ConcurrencyInfo | None = None
     unique_key: str | None = None
+    fair_key: str | None = None
+    secret_fields: list[str] = []
     depends_on: list[DependsOn] = []
     tags: list[str] = []
     owner: str = ""

@@ -83,6 +83,7 @@ class AssignedJob(Struct, frozen=True, kw_only=True):
     idempotency_key: str
     upstream: dict[str, Any] = {}
     resources: dict[str, float] = field(default_factory=lambda: {"slot": 1.0})  # what it holds while it runs
+    secret_fields: Sequence[str] | UnsetType = UNSET  # of its payload: not to be shown in logs, errors and progress
 
 
 class Stop(Struct, frozen=True, kw_only=True):

@@ -5,12 +5,15 @@ from collections.abc import Callable
 from threading import Event
 from typing import Literal, Protocol
 
+import msgspec
+
 from foliot import clock
 from foliot.sdk.context import JobContext
 from foliot.sdk.handler import Handler
 from foliot.wire import AssignedJob, LogLevel, ProgressInfo, Report, to_time
 from foliot.worker.attempt_log import AttemptLog, clean
 from foliot.worker.outcome import Outcome
+from foliot.worker.redaction import redactor_of
 from foliot.worker.room import amounts_of
 
 NOTE_LIMIT = 1024
@@ -51,6 +54,7 @@ class Attempt:
         "job",
         "lines_under_way",
         "progress",
+        "redact",
         "started",
         "timer",
     )
@@ -65,6 +69,7 @@ class Attempt:
         self.job = job
         self.handler = handler
         self.amounts = amounts_of(job)
+        self.redact = redactor_of(job)
         self.has_room = False  # whether the amounts are taken from what the worker offers
         self._loop = loop
         self._changed = changed
@@ -100,7 +105,7 @@ class Attempt:
     def log(self) -> AttemptLog:
         """Made with the first line: most attempts write none."""
         if self._log is None:
-            self._log = AttemptLog(self._tell)
+            self._log = AttemptLog(self._tell, self.redact)
         return self._log
 
     @property
@@ -129,10 +134,18 @@ class Attempt:
         self.log.line(level, message)
 
     def note_progress(self, value: float | None, note: str | None) -> None:
+        if note is not None and self.redact is not None:
+            note = self.redact(note)
         self.progress = ProgressInfo(
             value=None if value is None else float(value), note=None if note is None else clean(note, NOTE_LIMIT)
         )
         self._tell()
+
+    def redacted(self, outcome: Outcome) -> Outcome:
+        """What may be told of it. A result is the handler's own to answer for."""
+        if self.redact is None or outcome.error is None:
+            return outcome
+        return msgspec.structs.replace(outcome, error=self.redact.error(outcome.error))
 
     def report(self, outcome: Outcome) -> Report:
         job = self.job

@@ -6,10 +6,10 @@ from threading import Lock
 
 from foliot import clock
 from foliot.wire import LOG_LINE_LIMIT, LogLevel
+from foliot.worker.redaction import CUT_MARK, Redactor
 
 LINES = 10_000
 CHARACTERS = 4 * 1024 * 1024
-CUT_MARK = " … (cut)"
 
 Line = tuple[int, LogLevel, str]  # when (microseconds), level, message
 
@@ -30,10 +30,11 @@ def clean(text: str, limit: int) -> str:
 class AttemptLog:
     """Keeps lines until they are taken. Over its bounds it only counts, and says at the end how much that was, so
     that a handler that prints without end fills neither this memory nor the node. `on_lines` is called when there is
-    something to take."""
+    something to take, `redact` of every line before it is kept."""
 
-    def __init__(self, on_lines: Callable[[], None]) -> None:
+    def __init__(self, on_lines: Callable[[], None], redact: Redactor | None = None) -> None:
         self._on_lines = on_lines
+        self._redact = redact
         self._lock = Lock()
         self._lines: deque[Line] = deque()
         self._partial: dict[LogLevel, str] = {}
@@ -71,7 +72,8 @@ class AttemptLog:
                 head, newline, rest = rest.partition("\n")
             if head:
                 # One character over the limit is enough to know that the line is cut.
-                self._partial[level] = head[: LOG_LINE_LIMIT + 1]
+                kept = head[: LOG_LINE_LIMIT + 1]
+                self._partial[level] = kept if self._redact is None or kept == head else self._redact.trimmed(kept)
                 self._seen_characters += max(0, len(head) - LOG_LINE_LIMIT - 1)
         self._tell()
 
@@ -116,6 +118,8 @@ class AttemptLog:
             return
         self._seen_lines += 1
         self._seen_characters += len(message)
+        if self._redact is not None:
+            message = self._redact(message)
         self._lines.append((clock.wall(), level, clean(message, LOG_LINE_LIMIT)))
 
     def _tell(self) -> None:

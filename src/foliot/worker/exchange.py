@@ -33,7 +33,7 @@ _log = logging.getLogger("foliot.worker")
 
 class Backoff:
     """How long to wait after failures in a row: nothing after the first, then ever longer, spread so that workers
-    that lost the same node do not come back in step."""
+    that lost the same node do not come back in step. Never less than the node asks for."""
 
     def __init__(self) -> None:
         self._chance = random.Random()
@@ -42,12 +42,10 @@ class Backoff:
     def reset(self) -> None:
         self._failures = 0
 
-    def next(self) -> float:
+    def next(self, asked: float = 0.0) -> float:
         self._failures += 1
-        if self._failures == 1:
-            return 0.0
-        longest: float = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** min(self._failures, 10))
-        return longest * self._chance.uniform(0.5, 1.0)
+        longest = 0.0 if self._failures == 1 else min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** min(self._failures, 10))
+        return max(longest * self._chance.uniform(0.5, 1.0), asked * self._chance.uniform(1.0, 1.25))
 
 
 class Call(msgspec.Struct, eq=False):
@@ -180,7 +178,7 @@ class Exchange:
         try:
             answer = await self._node.exchange(lease.worker_id, body, max(2.0, min(15.0, lease.seconds / 2)))
         except Unreachable as error:
-            self._failed(call, str(error))
+            self._failed(call, str(error), error.wait)
         except msgspec.MsgspecError as error:
             self._failed(call, f"an answer of {self._node.url} can not be read: {error}")
         except CallRefused as error:
@@ -241,10 +239,10 @@ class Exchange:
         if answer.drain:
             self.drain_asked.set()
 
-    def _failed(self, call: Call, why: str) -> None:
+    def _failed(self, call: Call, why: str, asked: float = 0.0) -> None:
         self._outbox.put_back(call.batch)
         self._name_holds = True
-        pause = self._backoff.next()
+        pause = self._backoff.next(asked)
         if pause:
             _log.warning("%s; trying again in %.1f s", why, pause)
             self._not_before = max(self._not_before, self._loop.time() + pause)

@@ -54,6 +54,7 @@ class Heartbeat:
         self._connection: HTTPConnection | None = None
         self._pinged: int | None = None
         self._told = False
+        self._not_before = 0
         self._loop_thread = 0
         self._thread = Thread(target=self._run, name="foliot-heartbeat", daemon=True)
 
@@ -87,7 +88,9 @@ class Heartbeat:
         if lease.age >= lease.seconds * FENCE_PART:
             self._lease = None
             self._tell(lease, self._exchange.lose, f"no node was reached for {lease.age:.1f} s")
-        elif lease.silence >= lease.interval * SILENT_PART or lease.age >= lease.seconds * AGED_PART:
+        elif clock.monotonic() >= self._not_before and (
+            lease.silence >= lease.interval * SILENT_PART or lease.age >= lease.seconds * AGED_PART
+        ):
             self._beat(lease)
 
     def _beat(self, lease: Lease) -> None:
@@ -102,6 +105,8 @@ class Heartbeat:
             self._tell(lease, self._exchange.refuse, str(error))
         except (Unreachable, CallRefused, msgspec.MsgspecError, HTTPException, OSError) as error:
             self._drop_connection()
+            if isinstance(error, Unreachable):  # a longer wait would cost the lease
+                self._not_before = clock.monotonic() + round(min(error.wait, lease.seconds / 8) * SECOND)
             _log.warning("heartbeat to %s failed: %s", self._node.url, error)
         else:
             lease.answered(sent)
@@ -118,8 +123,11 @@ class Heartbeat:
     def _post(self, path: str, timeout: float) -> bytes:
         address = urlsplit(self._node.url)
         if self._connection is None:
-            kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
-            self._connection = kind(address.hostname or "", address.port, timeout=timeout)
+            self._connection = (
+                HTTPSConnection(address.hostname or "", address.port, timeout=timeout, context=self._node.tls)
+                if address.scheme == "https"
+                else HTTPConnection(address.hostname or "", address.port, timeout=timeout)
+            )
         try:
             self._connection.request("POST", address.path + BASE_PATH + path, body=_EMPTY, headers=self._node.headers)
             response = self._connection.getresponse()
@@ -127,7 +135,7 @@ class Heartbeat:
         except BaseException:
             self._drop_connection()
             raise
-        check(response.status, data, self._node.url)
+        check(response.status, data, self._node.url, response.headers.get("Retry-After"))
         return data
 
     def _drop_connection(self) -> None:

@@ -1,13 +1,16 @@
 """The node as the worker sees it: a few calls over HTTP, each with the outcomes that matter here."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 
 import aiohttp
 import msgspec
 
 from foliot import __version__
-from foliot.sdk.transport import Transport
+from foliot.domain.access import MATRIX, ROLES
+from foliot.sdk.tls import Trust, tls_for
+from foliot.sdk.transport import Transport, why_not_trusted
 from foliot.wire import BASE_PATH, ExchangeAnswer, ExchangeBody, Problem, RegisterBody, Registered, encode
 
 CONNECT_SECONDS = 5.0
@@ -17,6 +20,7 @@ ANSWER_SECONDS = 15.0
 KEEP_SECONDS = 4.0
 WHOLE_BODY = 512 * 1024  # a longer one is sent in parts, so that it does not hold up the loop
 PART = 64 * 1024
+LONGEST_WAIT_SECONDS = 60.0  # whatever a Retry-After says: as long as wrong keys from an address are held against it
 
 _registered = msgspec.json.Decoder(Registered).decode
 _answer = msgspec.json.Decoder(ExchangeAnswer).decode
@@ -24,7 +28,12 @@ _problem = msgspec.json.Decoder(Problem).decode
 
 
 class Unreachable(Exception):
-    """No answer, or one that says to come back later. What became of the call is unknown."""
+    """No answer, or one that says to come back later. What became of the call is unknown. `wait` is for how many
+    seconds a node that was asked too much wants to be left alone."""
+
+    def __init__(self, message: str, *, wait: float = 0.0) -> None:
+        super().__init__(message)
+        self.wait = wait
 
 
 class LeaseLost(Exception):
@@ -41,15 +50,22 @@ class CallRefused(Exception):
 
 class Node:
     """Belongs to the loop on which it is used first. `transport` carries the calls where the node is in this
-    process."""
+    process; `trust` is for an `https` address, and the environment's where it is not given. Raises `UnusableFiles`."""
 
-    def __init__(self, url: str, key: str, transport: Transport | None = None) -> None:
+    def __init__(self, url: str, key: str, transport: Transport | None = None, trust: Trust | None = None) -> None:
         self.url = url.rstrip("/") or "the node"
         self.transport = transport
+        self._tls = None if transport is not None else tls_for(url, trust)
         self.headers = {"Content-Type": "application/json", "User-Agent": f"foliot-worker/{__version__}"}
         if key:
             self.headers["Authorization"] = f"Bearer {key}"
         self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """For the next connection; None where the system's trust will do. Certificates are renewed while workers
+        run."""
+        return None if self._tls is None else self._tls.context
 
     async def register(self, body: RegisterBody) -> Registered:
         try:
@@ -71,27 +87,32 @@ class Node:
         try:
             async with asyncio.timeout(seconds):
                 if self.transport is not None:
-                    status, _, answer = await self.transport.call(method, BASE_PATH + path, body, self.headers)
+                    status, headers, answer = await self.transport.call(method, BASE_PATH + path, body, self.headers)
+                    wait = headers.get("retry-after")
                 else:
-                    status, answer = await self._request(method, BASE_PATH + path, body)
+                    status, wait, answer = await self._request(method, BASE_PATH + path, body)
         except TimeoutError:
             raise Unreachable(f"{self.url} did not answer within {seconds:g} s") from None
-        check(status, answer, self.url)
+        check(status, answer, self.url, wait)
         return answer
 
-    async def _request(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+    async def _request(self, method: str, path: str, body: bytes) -> tuple[int, str | None, bytes]:
         if self._session is None:
             connector = aiohttp.TCPConnector(keepalive_timeout=KEEP_SECONDS)
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
             self._session = aiohttp.ClientSession(connector=connector, headers=self.headers, timeout=timeout)
         data = body if len(body) <= WHOLE_BODY else _in_parts(body)
         try:
-            async with self._session.request(method, self.url + path, data=data, allow_redirects=False) as response:
-                return response.status, await response.read()
+            async with self._session.request(
+                method, self.url + path, data=data, allow_redirects=False, ssl=self.tls or True
+            ) as response:
+                return response.status, response.headers.get("Retry-After"), await response.read()
         except TimeoutError:
             raise
         except aiohttp.InvalidURL:
             raise WorkerRefused(f"{self.url!r} is not an address; use http://host:port") from None
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise Unreachable(f"{self.url} is not trusted: {why_not_trusted(error)}") from None
         except (aiohttp.ClientError, OSError) as error:
             raise Unreachable(f"{self.url} can not be reached: {str(error) or type(error).__name__}") from None
 
@@ -109,18 +130,29 @@ def decode_answer(data: bytes) -> ExchangeAnswer:
     return _answer(data)
 
 
-def check(status: int, answer: bytes, url: str) -> None:
+def check(status: int, answer: bytes, url: str, retry_after: str | None) -> None:
     """Raise what the status means, unless it is success."""
     if 200 <= status < 300:
         return
     detail = _detail(answer) or f"HTTP status {status}"
-    if status in (401, 403):
-        raise WorkerRefused(f"{url} does not accept the key: {detail} Give a valid one with FOLIOT_KEY or --key.")
+    if status == 401:
+        told = detail.rstrip(".")
+        raise WorkerRefused(f"{url} does not accept the key: {told}. Give a valid one with FOLIOT_KEY or --key")
+    if status == 403:
+        able = " or ".join(role for role in ROLES if "work" in MATRIX[role])
+        told = detail.rstrip(".")
+        raise WorkerRefused(f"{url} does not let this worker in: {told}. It takes a key of the role {able}")
     if status in (404, 410):
         raise LeaseLost(detail)
-    if status in (408, 425, 429) or status >= 500:
+    if status == 429:
+        raise Unreachable(f"{url} was asked too much: {detail}", wait=_seconds(retry_after))
+    if status in (408, 425) or status >= 500:
         raise Unreachable(f"{url} answered {status}: {detail}")
     raise CallRefused(detail)
+
+
+def _seconds(text: str | None) -> float:
+    return min(float(text), LONGEST_WAIT_SECONDS) if text and text.isascii() and text.isdigit() else 0.0
 
 
 def _detail(answer: bytes) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from foliot.sdk.apply import apply_at_start
 from foliot.sdk.async_client import AsyncClient
+from foliot.sdk.transport import HttpTransport
 from foliot.wire import ScheduleBody
 from foliot.worker.node import WorkerRefused
 from foliot.worker.worker import Worker
@@ -76,7 +77,8 @@ async def _apply(worker: Worker, schedules: Sequence[ScheduleBody]) -> None:
     """For as long as it takes: a node that is away now must not leave a schedule unmade."""
     if schedules:
         await worker.started.wait()
-        async with AsyncClient(worker.url, worker.key, patience=math.inf) as client:
+        transport = HttpTransport(worker.url, worker.trust)
+        async with AsyncClient(worker.url, worker.key, patience=math.inf, transport=transport) as client:
             await apply_at_start(client, schedules)
 
 

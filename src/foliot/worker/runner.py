@@ -216,6 +216,7 @@ class Runner:
             return
         if attempt.ending is not None:
             ended = _as_ended(attempt, attempt.ending, ended)
+        ended = attempt.redacted(ended)
         if attempt.ending != "fence":
             if ended.error is not None and ended.status != "released":
                 attempt.line("ERROR", _shown(ended.error))

@@ -9,6 +9,7 @@ from typing import cast
 
 from foliot.domain.needs import show_amounts
 from foliot.sdk.handler import Handler
+from foliot.sdk.tls import Trust
 from foliot.sdk.transport import Transport
 from foliot.wire import RegisterBody
 from foliot.worker.capture import captured
@@ -52,6 +53,7 @@ class Worker:
         grace: float = DRAIN_SECONDS,
         stop_grace: float = STOP_SECONDS,
         transport: Transport | None = None,
+        trust: Trust | None = None,
     ) -> None:
         if concurrency < 1:
             raise ValueError(f"concurrency is {concurrency}; it must be 1 or more")
@@ -60,7 +62,8 @@ class Worker:
         self.grace = grace
         self.started = asyncio.Event()
         self.worker_id: str | None = None
-        self._node = Node(url, key, transport)
+        self.trust = trust
+        self._node = Node(url, key, transport, trust)
         self._handlers = handlers
         self._concurrency = concurrency
         self._offer = offer_of(concurrency, resources or {})
@@ -154,7 +157,7 @@ class Worker:
             try:
                 registered = await self._node.register(self._body)
             except Unreachable as error:
-                pause = backoff.next()
+                pause = backoff.next(error.wait)
                 if pause:
                     _log.warning("%s; trying again in %.1f s", error, pause)
                 await asyncio.sleep(pause)

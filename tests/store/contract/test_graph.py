@@ -529,11 +529,11 @@ async def test_a_child_is_told_how_its_parents_ended_and_what_they_returned(scen
     told = await scene.store.upstream([child.id, plain.id], 100)
     assert set(told) == {child.id}
     assert {one.name: one for one in told[child.id]} == {
-        "long": Upstream(name="long", state=State.COMPLETED, result=None, too_long=True),
+        "long": Upstream(id=long.id, name="long", state=State.COMPLETED, result=None, too_long=True),
         shown((await scene.record(short.id)).job): Upstream(
-            name=shown((await scene.record(short.id)).job), state=State.COMPLETED, result='{"n":1}'
+            id=short.id, name=shown((await scene.record(short.id)).job), state=State.COMPLETED, result='{"n":1}'
         ),
-        "failed": Upstream(name="failed", state=State.FAILED, result=None),
+        "failed": Upstream(id=failed.id, name="failed", state=State.FAILED, result=None),
     }
     told = await scene.store.upstream([child.id], 101)
     assert {one.result for one in told[child.id] if one.name == "long"} == {'"' + "x" * 99 + '"'}

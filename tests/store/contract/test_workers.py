@@ -58,6 +58,9 @@ async def test_a_beat_after_the_end_prolongs_nothing(scene: Scene) -> None:
     assert await scene.store.beat(worker.id, worker.until, scene.later(90)) is None
     assert await scene.store.workers() == [(worker, [])]
     assert await scene.store.beat(WorkerKey(12345), scene.now, scene.later(30)) is None
+    assert await scene.store.beat(worker.id, scene.now, scene.later(99), namespace="other") is None
+    assert [found.until for found, _ in await scene.store.workers()] == [worker.until]
+    assert await scene.store.beat(worker.id, scene.now, scene.later(30), namespace=worker.namespace) is not None
     await scene.store.remove_worker(worker.id)
     assert await scene.store.beat(worker.id, scene.now, scene.later(30)) is None
 

@@ -40,6 +40,7 @@ ROUTES: tuple[Route, ...] = (
         headers=("Idempotency-Key",),
         answer=Submitted,
         status=201,
+        carries_owner=True,
         also={
             200: "a job with the same unique_key waits already: that one",
             409: "the job_id or Idempotency-Key was used with another body",
@@ -57,6 +58,7 @@ ROUTES: tuple[Route, ...] = (
         headers=("Idempotency-Key",),
         answer=BatchSubmitted,
         status=201,
+        carries_owner=True,
         also={409: "a job_id or the Idempotency-Key was used with another body"},
     ),
     Route(

@@ -71,6 +71,7 @@ ROUTES: tuple[Route, ...] = (
         group="Node",
         summary="Read this contract as a page.",
         permission="none",
+        page=True,
     ),
     Route(
         method="GET",

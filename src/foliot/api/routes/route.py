@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from foliot.api.auth import Permission
 from foliot.api.call import Handler
+from foliot.domain.access import Permission
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
-Group = Literal["Jobs", "Many jobs", "Limits", "Schedules", "Workers", "Node"]
+Group = Literal["Jobs", "Many jobs", "Limits", "Queues", "Schedules", "Workers", "Access", "Node"]
 
 HEADERS = {
     "Idempotency-Key": "1 to 255 printable ASCII characters; the same request within 24 h is answered as the first",
@@ -19,8 +19,8 @@ HEADERS = {
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """One call. `answer` None is no JSON body; `also` are further statuses worth a word; a body that is not
-    `body_required` may be left out."""
+    """One call. `answer` None is no JSON body, a `page` is HTML; `also` are further statuses worth a word; a body that
+    is not `body_required` may be left out. What it makes may carry its owner, and is then not noted elsewhere."""
 
     method: Method
     path: str
@@ -34,5 +34,12 @@ class Route(Struct, frozen=True, kw_only=True):
     query: type[Struct] | None = None
     headers: Sequence[str] = ()
     answer: Any = None
+    page: bool = False
     status: int = 200
+    carries_owner: bool = False
     also: Mapping[int, str] = {}
+
+    @property
+    def audited(self) -> bool:
+        """Every change is noted, but what carries its owner and what workers do."""
+        return self.method != "GET" and self.permission not in ("none", "read", "work") and not self.carries_owner

@@ -3,16 +3,19 @@
 `protocols` is what nodes ask of a store, `values` what goes in and comes out.
 """
 
+from foliot.store.base.access import AccessStore, Session
 from foliot.store.base.protocols import (
     DispatchStore,
     GraphStore,
     JobStore,
     LifecycleStore,
     LimitStore,
+    QueueStore,
     ScheduleStore,
     Store,
     WorkerStore,
 )
+from foliot.store.base.reader import Reader
 from foliot.store.base.values import (
     NOTHING_SAVED,
     Accepted,
@@ -20,6 +23,7 @@ from foliot.store.base.values import (
     Beat,
     Claimed,
     Clash,
+    Crowd,
     Due,
     Fenced,
     Filter,
@@ -29,6 +33,7 @@ from foliot.store.base.values import (
     NewJob,
     NodeInfo,
     NodeLease,
+    Ordered,
     Orphan,
     Page,
     Parent,
@@ -42,10 +47,12 @@ from foliot.store.base.values import (
 __all__ = [
     "NOTHING_SAVED",
     "Accepted",
+    "AccessStore",
     "Admitted",
     "Beat",
     "Claimed",
     "Clash",
+    "Crowd",
     "DispatchStore",
     "Due",
     "Fenced",
@@ -60,12 +67,16 @@ __all__ = [
     "NewJob",
     "NodeInfo",
     "NodeLease",
+    "Ordered",
     "Orphan",
     "Page",
     "Parent",
+    "QueueStore",
+    "Reader",
     "Released",
     "Saved",
     "ScheduleStore",
+    "Session",
     "Step",
     "Store",
     "Submission",

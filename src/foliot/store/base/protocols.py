@@ -9,14 +9,18 @@ from foliot.domain.graph import Edge
 from foliot.domain.ids import JobKey, ScheduleKey, WorkerKey
 from foliot.domain.job import Attempt, AttemptStatus, Lane, Lease, Record
 from foliot.domain.placement import Order
+from foliot.domain.queue import Queue, QueueBook, Room
 from foliot.domain.schedule import Run, Schedule, Standing
 from foliot.domain.worker import Worker
+from foliot.store.base.access import AccessStore
+from foliot.store.base.reader import Reader
 from foliot.store.base.values import (
     Accepted,
     Admitted,
     Beat,
     Claimed,
     Clash,
+    Crowd,
     Due,
     Fenced,
     Filter,
@@ -25,6 +29,7 @@ from foliot.store.base.values import (
     Missed,
     NodeInfo,
     NodeLease,
+    Ordered,
     Orphan,
     Page,
     Released,
@@ -41,7 +46,8 @@ class JobStore(Protocol):
         ...
 
     def lane(self, lane_id: int) -> Lane | None:
-        """A lane by its number, if this process has met it (claims, loads and `occupied_lanes` make it meet them)."""
+        """A lane by its number, if this process has met it (claims, loads, `occupied_lanes` and `put_in_order` make it
+        meet them)."""
         ...
 
     async def insert_jobs(self, submissions: Sequence[Submission], now: Micros) -> list[Accepted | Clash | Orphan]:
@@ -59,7 +65,8 @@ class JobStore(Protocol):
         ...
 
     async def load(self, keys: Sequence[JobKey]) -> dict[JobKey, Record]:
-        """Each job with its row as one snapshot; unknown ones are left out."""
+        """Each job with its row as one snapshot; unknown ones are left out. A row is of the job's own lane, whatever
+        lane it stands in."""
         ...
 
     async def find(self, namespace: str, names: Sequence[str]) -> dict[str, JobKey]:
@@ -128,7 +135,12 @@ class DispatchStore(Protocol):
 
         Rows that others hold are stepped over. `nonce` is fresh for each call; with `again` it is that of a call
         whose fate is unknown: what that call leased is returned and nothing else is claimed. A worker that is gone
-        gets nothing.
+        gets nothing. Nothing is claimed of a paused queue or job type, nor of a queue with limits by an order that is
+        not `limited`. Of a limited order no more is than `Room.starts` allows by the store's clock, whoever else claims
+        at the same time: the queue's row is locked before its jobs are counted and its rate is looked at, and what was
+        claimed is charged to the rate in the same transaction. Where orders of one queue ask for more than that, the
+        first ones get it. A claim out of a lane of ordering `fair`, where that is the queue's present order, moves the
+        queue's time on to the highest rank that it took. The leases are of the jobs' own lanes.
         """
         ...
 
@@ -152,8 +164,9 @@ class DispatchStore(Protocol):
 class WorkerStore(Protocol):
     async def add_worker(self, worker: Worker) -> None: ...
 
-    async def beat(self, worker: WorkerKey, now: Micros, until: Micros) -> Beat | None:
-        """Prolong its lease; None where it has ended (then nothing is prolonged)."""
+    async def beat(self, worker: WorkerKey, now: Micros, until: Micros, *, namespace: str | None = None) -> Beat | None:
+        """Prolong its lease; None, and nothing is prolonged, where it has ended, or is of another namespace than that
+        given."""
         ...
 
     async def drain_worker(self, worker: WorkerKey) -> bool: ...
@@ -209,6 +222,57 @@ class LimitStore(Protocol):
 
     async def crowded_limits(self, limit: int, *, after: int = 0) -> list[int]:
         """Concurrency keys that have waiters, by number, those above `after`."""
+        ...
+
+
+class QueueStore(Protocol):
+    async def queues(
+        self, namespace: str, *, names: Sequence[str] | None = None, limit: int = 50, after: str = ""
+    ) -> list[Queue]:
+        """Queues by name, those after `after`, or these. A queue is there from its first lane on, or its first
+        `put_queue`."""
+        ...
+
+    async def special_queues(self) -> QueueBook:
+        """The queues of all namespaces that have other rules than the default ones or are paused, and the job types
+        that are paused."""
+        ...
+
+    async def put_queue(self, queue: Queue, *, expected: int | None, now: Micros) -> Queue | None:
+        """Let the rules and `paused` of this queue (by namespace and name; its other fields are not looked at) be
+        these, and return it as it is then; a queue that is new is made, at version 1. None, and nothing is changed,
+        where it stands at another version than `expected` (0: where it is there at all; None: whatever version it is
+        at). The version grows by one where anything changes; `ordered` becomes that version where `changes_order` says
+        so, and then the times of its fair keys are forgotten. The rate's next beat is `carried_over` where the rate
+        changes. From a change of `max_concurrency` on all its leases count, those that were made before too."""
+        ...
+
+    async def hold_type(self, namespace: str, job_type: str, *, held: bool) -> None:
+        """Let nothing of a job type start from now on, or let it start again."""
+        ...
+
+    async def held_types(self, namespace: str) -> list[str]:
+        """The job types that are paused, by name."""
+        ...
+
+    async def crowds(self, queue_ids: Sequence[int]) -> dict[int, Crowd]:
+        """How full these queues are."""
+        ...
+
+    async def rooms(self, queue_ids: Sequence[int]) -> dict[int, Room]:
+        """What the limits of these queues allow, read without locks."""
+        ...
+
+    async def put_in_order(self, lane_id: int, limit: int) -> Ordered:
+        """Move up to `limit` ready jobs of a lane, by rank, to the lane of the same kind that has its queue's ordering
+        (made where it is new), with the ranks that `domain.rank` makes; nothing where it is that lane. The rows are
+        otherwise as they were, their version too. Those that others hold are stepped over. The queue's row is locked
+        meanwhile, so that its policy and the times of its fair keys are the same for all."""
+        ...
+
+    async def refund(self, namespace: str, queue: str, fair_key: str, count: int) -> None:
+        """So many jobs of a fair key that stood in order went away without a start: its time goes back by what they
+        cost. Nothing where the queue is not fair now."""
         ...
 
 
@@ -308,5 +372,20 @@ class LifecycleStore(Protocol):
         ...
 
 
-class Store(JobStore, DispatchStore, GraphStore, LimitStore, ScheduleStore, WorkerStore, LifecycleStore, Protocol):
+class Store(
+    JobStore,
+    DispatchStore,
+    GraphStore,
+    LimitStore,
+    QueueStore,
+    ScheduleStore,
+    WorkerStore,
+    AccessStore,
+    LifecycleStore,
+    Protocol,
+):
     """Everything, as nodes use it."""
+
+    def reader(self, namespace: str) -> Reader:
+        """Reads on behalf of a caller of this namespace."""
+        ...

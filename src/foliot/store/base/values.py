@@ -20,22 +20,25 @@ class Parent(msgspec.Struct, frozen=True):
 
 
 class NewJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job to keep: the wide row and its first narrow row. `body_hash` is kept for jobs that a client named."""
+    """A job to keep: the wide row and its first narrow row. `body_hash` is kept for jobs that a client named;
+    `older_hashes` are what was kept of the same body earlier, under other keys."""
 
     job: Job
     row: Waiting | Ready
     body_hash: bytes
+    older_hashes: Sequence[bytes] = ()
     parents: Sequence[Parent] = ()
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """One request's jobs, kept all or not at all. `request_key` is its `Idempotency-Key`, `request_hash` its whole
-    body's."""
+    body's, and `older_hashes` those that may have been kept of it earlier."""
 
     namespace: str
     jobs: Sequence[NewJob]
     request_key: str | None = None
     request_hash: bytes = b""
+    older_hashes: Sequence[bytes] = ()
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -103,7 +106,8 @@ class Fenced(msgspec.Struct, frozen=True):
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which jobs: every field given must match; of `statuses` (words of `domain.status`) any, of `tags` all."""
+    """Which jobs: every field given must match; of `statuses` (words of `domain.status`), `queues` and `job_types` any,
+    of `tags` all. `queues` and `job_types` are what the one who asks reaches at all."""
 
     namespace: str
     statuses: tuple[str, ...] = ()
@@ -114,6 +118,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     schedule_id: str | None = None
     due_after: Micros | None = None
     due_before: Micros | None = None
+    queues: tuple[str, ...] = ()
+    job_types: tuple[str, ...] = ()
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -126,13 +132,14 @@ class Page(msgspec.Struct, frozen=True):
 
 class Saved(msgspec.Struct, frozen=True):
     """What a `save` did: the jobs whose change took effect, the schedules of which it ended a run, the concurrency keys
-    that may have a token or a waiter more, and whether jobs ended on which others depend (then `release` has something
-    to do)."""
+    that may have a token or a waiter more, the queues that were full and have a place more, and whether jobs ended on
+    which others depend (then `release` has something to do)."""
 
     done: set[JobKey]
     freed: set[ScheduleKey]
     limits: Set[int] = frozenset()
     parents_ended: bool = False
+    queues: Set[int] = frozenset()
 
 
 NOTHING_SAVED = Saved(set(), set())
@@ -163,6 +170,7 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
     """What a child is told of a parent: its id as clients know it, how it ended, what it returned (JSON text, left out
     where it is `too_long`)."""
 
+    id: JobKey
     name: str
     state: State
     result: str | None
@@ -180,6 +188,22 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     holders: Sequence[JobKey] = ()
     waiters: Sequence[JobKey] = ()
+
+
+class Crowd(msgspec.Struct, frozen=True, kw_only=True):
+    """How full a queue is: jobs of which only a worker or the queue's own limits are missing, those that run, and since
+    when the one that was due first waits. `waiting` ends at 100,000, and `oldest` is then of those."""
+
+    waiting: int = 0
+    running: int = 0
+    oldest: Micros | None = None
+
+
+class Ordered(msgspec.Struct, frozen=True):
+    """What `put_in_order` did: how many jobs it moved, and to which lanes."""
+
+    moved: int
+    lanes: Set[int] = frozenset()
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):

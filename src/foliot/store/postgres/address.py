@@ -1,6 +1,7 @@
 """Where a database is said to be: the first connection to it, and what to check when there is none."""
 
 import os
+import ssl
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from asyncpg import exceptions as pg
@@ -21,6 +22,8 @@ async def reach(url: str) -> Connection:
 
 
 def _advice(url: str, error: Exception) -> str:
+    if "@" in urlsplit(url).path:  # what is taken for the host would be the user and a piece of the password
+        return _unusable("it has an @ behind a /")
     place, name = _place(url), _name(url)
     said = str(error) or "no answer in time"
     match error:
@@ -30,6 +33,11 @@ def _advice(url: str, error: Exception) -> str:
             return f"PostgreSQL at {place}, database {name}: {said}. Check the user and the password in {_SETTING}."
         case pg.CannotConnectNowError() | pg.TooManyConnectionsError():
             return f"PostgreSQL at {place}, database {name}, takes no connection now: {said}. Try again shortly."
+        case ssl.SSLCertVerificationError():  # a ValueError, too
+            reason = error.verify_message.rstrip(".")
+            return f"PostgreSQL at {place} is not trusted: {reason}. Check the host and sslrootcert in {_SETTING}."
+        case FileNotFoundError() if "ssl" in urlsplit(url).query:
+            return f"A file that sslrootcert, sslcert or sslkey names is not there. They are set in {_SETTING}."
         case ValueError() | pg.ClientConfigurationError():
             return _unusable(_without_secrets(url, said))
         case pg.PostgresError():
@@ -64,5 +72,4 @@ def _name(url: str) -> str:
 
 def _without_secrets(url: str, said: str) -> str:
     """A parser may quote the part that it stumbled over, which may be a piece of the password."""
-    user = urlsplit(url).netloc.rpartition("@")[0]
-    return "it can not be taken apart" if user else said
+    return "it can not be taken apart" if "@" in url or "password" in url else said

@@ -74,15 +74,16 @@ class Moves:
         self.done: set[JobKey] = set()
         self.freed: set[ScheduleKey] = set()
         self.limits: set[int] = set()
+        self.queues: set[int] = set()
         self.parents_ended = False
         self.places: list[tuple[int, Turn]] = []  # of ready rows that were replaced besides
 
     def saved(self) -> Saved:
-        return Saved(self.done, self.freed, self.limits, self.parents_ended)
+        return Saved(self.done, self.freed, self.limits, self.parents_ended, self.queues)
 
     def note_ends(self, rows: Iterable[asyncpg.Record]) -> None:
         """What an end answers with: jobs, then schedules."""
-        for key, schedule, limit_id, has_children in rows:
+        for key, schedule, limit_id, has_children, queue_id in rows:
             if schedule is not None:
                 self.freed.add(schedule)
                 continue
@@ -91,30 +92,35 @@ class Moves:
                 self.limits.add(limit_id)
             if has_children:
                 self.parents_ended = True
+            if queue_id is not None:
+                self.queues.add(queue_id)
 
     async def end(self, connection: Connection, place: Place, ends: Sequence[End]) -> None:
         if place is Place.LEASES:
             self.note_ends(await connection.fetch(SQL["end_leases"], *_lease_ends(ends)))
             return
         values = [(end.id, end.version, end.state, end.reason, end.ended, end.error, end.result) for end in ends]
-        self.note_ends(await connection.fetch(SQL[f"end_{place.value}"], *columns(values, 7)))
-        left = [each for each in values if each[0] not in self.done]
-        if place is Place.READY and left:  # see `requeue`
-            self.note_ends(await connection.fetch(SQL["end_ready"], *columns(left, 7)))
+        while values:
+            self.note_ends(await connection.fetch(SQL[f"end_{place.value}"], *columns(values, 7)))
+            left = await self._still_ready(connection, place, [(each[0], each[1]) for each in values])
+            values = [each for each in values if each[0] in left]
 
     async def requeue(self, connection: Connection, place: Place, requeues: Sequence[Requeue]) -> None:
         values = [(requeue.id, requeue.version, requeue.nonce) for requeue in requeues]
-        rows = await connection.fetch(SQL[f"leave_{place.value}"], *columns(values, 3))
-        if place is Place.READY and len(rows) < len(values):
-            # Who notes children on a ready row replaces it, as it was: the new one is seen by a later statement.
-            rows += await connection.fetch(SQL["leave_ready"], *columns(values, 3))
         left: dict[JobKey, int] = {}
-        for key, limit_id, ties in rows:
-            left[key] = ties
-            if limit_id is not None:
-                self.limits.add(limit_id)
+        while values:
+            for key, limit_id, ties, queue_id in await connection.fetch(
+                SQL[f"leave_{place.value}"], *columns(values, 3)
+            ):
+                left[key] = ties
+                if limit_id is not None:
+                    self.limits.add(limit_id)
+                if queue_id is not None:
+                    self.queues.add(queue_id)
+            self.done.update(left)
+            there = await self._still_ready(connection, place, [(each[0], each[1]) for each in values])
+            values = [each for each in values if each[0] in there]
         moved = [requeue for requeue in requeues if requeue.id in left]
-        self.done.update(left)
         then = [_with_ties(requeue.row, left[requeue.id]) for requeue in moved]
         self.limits.update(
             row.limit_id for row in then if isinstance(row, Waiting) and row.for_key and row.limit_id is not None
@@ -123,7 +129,7 @@ class Moves:
             ("enter_waiting", [narrow_values(row) for row in then if isinstance(row, Waiting)], 17),
             ("enter_ready", [narrow_values(row) for row in then if isinstance(row, Ready)], 14),
             ("insert_attempts", [attempt_values(r.attempt) for r in moved if r.attempt is not None], 11),
-            ("change_jobs", [changed_job_values(r.job) for r in moved if r.job is not None], 14),
+            ("change_jobs", [changed_job_values(r.job) for r in moved if r.job is not None], 15),
         ):
             if arguments:
                 await connection.execute(SQL[query], *columns(arguments, width))
@@ -132,6 +138,17 @@ class Moves:
         if place is Place.HISTORY and moved:
             await connection.execute(SQL["reopen_runs"], sorted(left))
             await self._reopen(connection, moved)
+
+    async def _still_ready(
+        self, connection: Connection, place: Place, rows: Sequence[tuple[JobKey, int | None]]
+    ) -> set[JobKey]:
+        """Those of these ready rows (id, version) that somebody replaced, as they were, while we waited for them. He is
+        done, and the row that is there now is seen by the next statement; another one may replace that, so they are
+        looked for until none is left."""
+        others = [] if place is not Place.READY else [row for row in rows if row[0] not in self.done]
+        if not others:
+            return set()
+        return {row[0] for row in await connection.fetch(SQL["still_ready"], *columns(others, 2))}
 
     async def _reopen(self, connection: Connection, requeues: Sequence[Requeue]) -> None:
         """Of the edges to jobs that run once more, those from the parents named count again, and no others. Their own

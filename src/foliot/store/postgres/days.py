@@ -17,6 +17,7 @@ from foliot.store.postgres.part import SQL, Part
 AHEAD: Final = 3
 MOST_KEPT: Final = 50_000  # rows of a day copied under lock; a day of which more lives stays as it is
 _BY_ID: Final = ("forget_job_keys", "forget_unique_keys", "forget_edges")
+_FIRST_SHARE: Final = (0, "")
 _LOCK_WAIT: Final = "200ms"
 _TRIES: Final = 20
 _PAUSE: Final = 0.1
@@ -45,6 +46,7 @@ class Days(Part):
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self._looked_at = dict.fromkeys(_BY_ID, 0)  # what belongs to ids below was looked at by an earlier call
+        self._shares_looked_at = _FIRST_SHARE
 
     async def prepare_days(self, now: Micros) -> None:
         there = set(await self._days())
@@ -57,11 +59,21 @@ class Days(Part):
         gone = len(await self._connections.write(SQL["forget_request_keys"], REQUEST_KEY_AGE, limit))
         gone += len(await self._connections.write(SQL["forget_kept"], before, first_of(before), limit))
         gone += len(await self._connections.write(SQL["forget_ledger"], before, limit))
+        gone += await self._forget_shares(limit)
         past = [day for day in map(Day.named, await self._days()) if day.high <= first_of(before)]
         for day in past:
             if gone >= limit:
                 break
             gone += await self._forget_day(day, before, limit)
+        return gone
+
+    async def _forget_shares(self, limit: int) -> int:
+        """The next times of fair keys that count no more; 0 when all were looked at, after which it begins again."""
+        gone, looked = 0, limit
+        while not gone and looked >= limit:
+            rows = await self._connections.write(SQL["forget_shares"], *self._shares_looked_at, limit)
+            looked, gone, *last = rows[0]
+            self._shares_looked_at = (last[0], last[1]) if looked >= limit else _FIRST_SHARE
         return gone
 
     async def _forget_day(self, day: Day, before: Micros, limit: int) -> int:

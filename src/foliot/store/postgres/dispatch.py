@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from operator import itemgetter
 
+import asyncpg
 import msgspec
 
 from foliot.domain.duration import Micros
@@ -12,8 +13,10 @@ from foliot.domain.placement import Order
 from foliot.domain.rank import Turn
 from foliot.domain.states import TIMEOUT_GRACE
 from foliot.store.base import Admitted, Claimed, Due, Missed
+from foliot.store.postgres.charges import Charges
+from foliot.store.postgres.connections import Connection
 from foliot.store.postgres.jobs import Jobs
-from foliot.store.postgres.marks import TOP
+from foliot.store.postgres.marks import TOP, Look
 from foliot.store.postgres.part import SQL
 from foliot.store.postgres.rows import JOB_WIDTH, job_of, lease_of
 
@@ -63,16 +66,12 @@ class Dispatch(Jobs):
         # Met before the claim: nothing that could fail may come between a commit and its answer.
         await self._meet_lanes({order.lane_id for order in orders})
         look = self._marks.look(sorted({order.lane_id for order in orders}))
-        rows = await self._connections.write(
-            SQL["claim"],
-            [order.lane_id for order in orders],
-            [order.worker for order in orders],
-            [order.count for order in orders],
-            *look.columns(),
-            nonce,
-            now,
-            TIMEOUT_GRACE,
-        )
+        charges = Charges(orders, self._lanes, self._queue_ids)
+        if charges:
+            rows = await self._connections.transact(lambda c: _claim_charged(c, charges, look, nonce, now))
+            now = charges.time or now
+        else:
+            rows = await self._connections.write(SQL["claim"], *_claim_values(orders, look, nonce, now))
         reached: dict[int, Turn] = {}
         claimed = []
         for row in rows:
@@ -95,7 +94,7 @@ class Dispatch(Jobs):
             reached[lane_id] = (rank, values[0])
             lease = Lease(
                 id=values[0],
-                lane_id=lane_id,
+                lane_id=values[1],  # the job's own
                 priority=priority,
                 due=due,
                 deadline=None,
@@ -142,6 +141,30 @@ class Dispatch(Jobs):
         rows = [tuple(row) for row in await self._connections.read(SQL["leases_of"], workers, nonce)]
         await self._meet_lanes({row[1] for row in rows})
         return [Claimed(lease_of(row[JOB_WIDTH:]), job_of(row[:JOB_WIDTH], self._lanes)) for row in rows]
+
+
+async def _claim_charged(
+    connection: Connection, charges: Charges, look: Look, nonce: int, now: Micros
+) -> list[asyncpg.Record]:
+    orders = await charges.trim(connection)
+    if not orders:
+        return []
+    rows = await connection.fetch(SQL["claim"], *_claim_values(orders, look, nonce, charges.time or now))
+    await charges.pay(connection, [(row[JOB_WIDTH], row[-1]) for row in rows])
+    return rows
+
+
+def _claim_values(orders: Sequence[Order], look: Look, nonce: int, now: Micros) -> tuple[object, ...]:
+    return (
+        [order.lane_id for order in orders],
+        [order.worker for order in orders],
+        [order.count for order in orders],
+        *look.columns(),
+        nonce,
+        now,
+        TIMEOUT_GRACE,
+        [order.limited for order in orders],
+    )
 
 
 def _is_expired(row: Waiting | Ready | Lease | Ended, now: Micros) -> bool:

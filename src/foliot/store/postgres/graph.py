@@ -44,7 +44,7 @@ class Graph(Part):
         rows = await self._connections.read(SQL["upstream"], sorted(set(keys)), longest)
         for child, parent, name, state, result, too_long in rows:
             shown = show(JOB, parent) if name is None else name
-            told = Upstream(name=shown, state=State(state), result=result, too_long=too_long)
+            told = Upstream(id=parent, name=shown, state=State(state), result=result, too_long=too_long)
             found.setdefault(child, []).append(told)
         return found
 

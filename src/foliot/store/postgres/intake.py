@@ -26,7 +26,7 @@ Name = tuple[str, str]  # a namespace, and a name or key within it
 
 def job_columns(jobs: Sequence[NewJob]) -> list[list[object] | None]:
     """As `insert_jobs` takes them. A column in which nothing is given is left out, which `unnest` takes for nulls."""
-    arrays = columns([new_job_values(new) for new in sorted(jobs, key=_key)], 26)
+    arrays = columns([new_job_values(new) for new in sorted(jobs, key=_key)], 27)
     return [array if any(value is not None for value in array) else None for array in arrays]
 
 
@@ -228,7 +228,8 @@ class _Requests:
         known = self._known.get((submission.namespace, submission.request_key or ""))
         if known is None:
             return None
-        return Accepted(known[1], []) if known[0] == submission.request_hash else Clash(None)
+        hashes = (submission.request_hash, *submission.older_hashes)
+        return Accepted(known[1], []) if known[0] in hashes else Clash(None)
 
     def keep(self, submission: Submission, ids: Sequence[str]) -> None:
         if submission.request_key:
@@ -279,7 +280,8 @@ class _Names:
         for new in submission.jobs:
             if (name := new.job.name) is not None:
                 known = self._known.get((submission.namespace, name))
-                if hashes.setdefault(name, new.body_hash if known is None else known[1]) != new.body_hash:
+                kept = hashes.setdefault(name, new.body_hash if known is None else known[1])
+                if kept != new.body_hash and kept not in new.older_hashes:
                     return Clash(name)
         return None
 

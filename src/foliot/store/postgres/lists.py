@@ -65,6 +65,8 @@ class Lists(Jobs):
             State.QUEUED.name.lower() in statuses,
             State.RUNNING.name.lower() in statuses,
             states,
+            list(filter.queues) or None,
+            list(filter.job_types) or None,
         )
         last, looked = rows[0][:2]
         records = await self._records(tuple(row)[2:] for row in rows if row[2] is not None)

@@ -18,12 +18,12 @@ class Part:
         self._marks = Marks()
         self._lanes: dict[int, Lane] = {}
         self._lane_ids: dict[Lane, int] = {}
+        self._queue_ids: dict[int, int] = {}  # of each lane
 
     async def lane_ids(self, lanes: Sequence[Lane]) -> list[int]:
         missing = {lane for lane in lanes if lane not in self._lane_ids}
         if missing:
-            # Sorted, so that two nodes that make the same lanes wait for each other in one order.
-            names = columns(sorted(map(msgspec.structs.astuple, missing)), 4)
+            names = lane_names(missing)
             await self._connections.write(SQL["insert_lanes"], *names)
             for row in await self._connections.read(SQL["lanes_by_name"], *names):
                 self._meet(*row)
@@ -39,7 +39,30 @@ class Part:
             for row in await self._connections.read(SQL["lanes_by_id"], sorted(missing)):
                 self._meet(*row)
 
-    def _meet(self, lane_id: int, namespace: str, queue: str, job_type: str, needs: str) -> None:
-        lane = Lane(namespace, queue, job_type, needs)
+    def _meet(
+        self,
+        lane_id: int,
+        namespace: str,
+        queue: str,
+        job_type: str,
+        needs: str,
+        ordering: str,
+        base: int | None,
+        queue_id: int,
+    ) -> None:
+        """With the lane that its jobs have as their own."""
+        self._note(lane_id, Lane(namespace, queue, job_type, needs, ordering), queue_id)
+        if base is not None:
+            self._note(base, Lane(namespace, queue, job_type, needs), queue_id)
+
+    def _note(self, lane_id: int, lane: Lane, queue_id: int) -> None:
         self._lanes[lane_id] = lane
         self._lane_ids[lane] = lane_id
+        self._queue_ids[lane_id] = queue_id
+
+
+def lane_names(lanes: Iterable[Lane]) -> list[list[str]]:
+    """The columns of lanes and of those that their jobs have as their own: sorted, so that the latter come first, and
+    two nodes that make the same lanes wait for each other in one order."""
+    wanted = {each for lane in lanes for each in (lane, msgspec.structs.replace(lane, ordering=""))}
+    return columns(sorted(map(msgspec.structs.astuple, wanted)), 5)

@@ -7,6 +7,7 @@ import msgspec
 
 from foliot.domain.changes import Place
 from foliot.domain.job import Attempt, AttemptStatus, Ended, Job, Lane, Lease, Ready, Record, Row, State, Waiting
+from foliot.domain.queue import DEFAULT_RULES, Queue, QueueRules
 from foliot.domain.rank import rank
 from foliot.domain.retry import DEFAULT as DEFAULT_RETRY
 from foliot.domain.retry import Retry
@@ -15,13 +16,13 @@ from foliot.store.base import NewJob
 
 Values = Sequence[Any]
 
-JOB_WIDTH: Final = 16
+JOB_WIDTH: Final = 17
 ROW_WIDTH: Final = 31
 ATTEMPT_WIDTH: Final = 10
 
 JOB_COLUMNS: Final = (
     "id", "lane_id", "priority", "name", "due", "created", "payload", "retry", "timeout", "deadline", "tags", "owner",
-    "schedule_id", "limit_key", "unique_key", "fair_key",
+    "schedule_id", "limit_key", "unique_key", "fair_key", "secret_fields",
 )  # fmt: skip
 READY_COLUMNS: Final = (
     "id", "due", "rank", "deadline", "since", "lane_id", "attempt", "counted", "tries_left", "lost", "version",
@@ -31,6 +32,7 @@ WAITING_COLUMNS: Final = (*READY_COLUMNS, "parents", "hold", "for_key")
 
 _encode_retry = msgspec.json.Encoder().encode
 _decode_retry = msgspec.json.Decoder(Retry).decode
+_decode_rules = msgspec.json.Decoder(QueueRules).decode
 _decode_resources = msgspec.json.Decoder(dict[str, float]).decode
 _decode_labels = msgspec.json.Decoder(dict[str, str]).decode
 
@@ -51,9 +53,10 @@ def new_job_values(new: NewJob) -> Values:
     """A new job's columns, as `insert_jobs` takes them: the wide row, then what its first narrow row adds."""
     job, row = new.job, new.row
     parts = (row.parents, row.hold, row.for_key) if isinstance(row, Waiting) else (None, None, None)
-    (*wide, _, owner, schedule_id, limit_key, unique_key, fair_key) = job_record(job)
+    (*wide, _, owner, schedule_id, limit_key, unique_key, fair_key, _) = job_record(job)
     narrow = (row.due, row.since, row.tries_left, row.version, rank_of(row), row.limit_id, int(row.ties), *parts)
-    return (*wide, array_text(job.tags), owner, schedule_id, limit_key, unique_key, fair_key, *narrow)
+    keys = (limit_key, unique_key, fair_key)
+    return (*wide, array_text(job.tags), owner, schedule_id, *keys, *narrow, array_text(job.secret_fields))
 
 
 def job_record(job: Job) -> Values:
@@ -75,6 +78,7 @@ def job_record(job: Job) -> Values:
         job.limit_key,
         job.unique_key,
         job.fair_key,
+        job.secret_fields or None,
     )
 
 
@@ -137,6 +141,7 @@ def changed_job_values(job: Job) -> Values:
         job.limit_key,
         job.unique_key,
         job.fair_key,
+        array_text(job.secret_fields),
     )
 
 
@@ -159,6 +164,7 @@ def job_of(values: Values, lanes: Mapping[int, Lane]) -> Job:
         limit_key,
         unique_key,
         fair_key,
+        secret_fields,
     ) = values
     job = Job(
         id=key,
@@ -177,9 +183,15 @@ def job_of(values: Values, lanes: Mapping[int, Lane]) -> Job:
         schedule_id=schedule_id,
     )
     # Apart, since few jobs have them: a call with more than fifteen names is four times as slow.
-    if limit_key is None and unique_key is None and fair_key is None:
+    if limit_key is None and unique_key is None and fair_key is None and secret_fields is None:
         return job
-    return msgspec.structs.replace(job, limit_key=limit_key, unique_key=unique_key, fair_key=fair_key)
+    return msgspec.structs.replace(
+        job,
+        limit_key=limit_key,
+        unique_key=unique_key,
+        fair_key=fair_key,
+        secret_fields=() if secret_fields is None else tuple(secret_fields),
+    )
 
 
 def lease_of(values: Values) -> Lease:
@@ -369,4 +381,26 @@ def worker_of(values: Values) -> Worker:
         seen=seen,
         until=until,
         draining=draining,
+    )
+
+
+def rules_text(rules: QueueRules) -> str:
+    """Rules as they are kept; empty for the default ones, which most queues have."""
+    return "" if rules == DEFAULT_RULES else msgspec.json.encode(rules).decode()
+
+
+def rules_of(text: str) -> QueueRules:
+    return _decode_rules(text) if text else DEFAULT_RULES
+
+
+def queue_of(values: Values) -> Queue:
+    queue_id, namespace, name, version, ordered, paused, rules = values
+    return Queue(
+        queue_id=queue_id,
+        namespace=namespace,
+        name=name,
+        version=version,
+        ordered=ordered,
+        paused=paused,
+        rules=rules_of(rules),
     )

@@ -15,8 +15,8 @@ class Workers(Part):
     async def add_worker(self, worker: Worker) -> None:
         await self._connections.write(SQL["add_worker"], *worker_values(worker))
 
-    async def beat(self, worker: WorkerKey, now: Micros, until: Micros) -> Beat | None:
-        rows = [tuple(row) for row in await self._connections.write(SQL["beat"], worker, now, until)]
+    async def beat(self, worker: WorkerKey, now: Micros, until: Micros, *, namespace: str | None = None) -> Beat | None:
+        rows = [tuple(row) for row in await self._connections.write(SQL["beat"], worker, now, until, namespace)]
         if not rows:
             return None
         stop = [lease_of(row[WORKER_WIDTH:]) for row in rows if row[WORKER_WIDTH] is not None]

@@ -9,19 +9,34 @@ What may fail: the disk (`StoreFull`, `Unavailable`), and a value that SQLite ha
 nothing of that call is kept, and the calls beside it are.
 """
 
+from foliot.store.base import Reader
+from foliot.store.sqlite.access import SqliteAccess
 from foliot.store.sqlite.dispatch import SqliteDispatch
 from foliot.store.sqlite.graph import SqliteGraph
 from foliot.store.sqlite.jobs import SqliteJobs
 from foliot.store.sqlite.lifecycle import SqliteLifecycle
 from foliot.store.sqlite.limits import SqliteLimits
+from foliot.store.sqlite.queues import SqliteQueues
 from foliot.store.sqlite.schedules import SqliteSchedules
 from foliot.store.sqlite.workers import SqliteWorkers
 
 
 class SqliteStore(
-    SqliteJobs, SqliteDispatch, SqliteGraph, SqliteLimits, SqliteSchedules, SqliteWorkers, SqliteLifecycle
+    SqliteJobs,
+    SqliteDispatch,
+    SqliteGraph,
+    SqliteLimits,
+    SqliteQueues,
+    SqliteSchedules,
+    SqliteWorkers,
+    SqliteAccess,
+    SqliteLifecycle,
 ):
     """`Store` on SQLite: `SqliteStore("foliot.db")`."""
+
+    def reader(self, namespace: str) -> Reader:
+        """The store itself: SQLite has no fence within a file."""
+        return self
 
 
 __all__ = ["SqliteStore"]

@@ -42,11 +42,13 @@ class Moves:
         self._changed_jobs: list[Columns] = []
         self._ended: list[JobKey] = []  # out of waiting or ready
         self._closed: list[JobKey] = []  # out of leases, runs among them
+        self._given_back: list[JobKey] = []  # out of leases, not ended
         self._redriven: list[JobKey] = []
         self._reopened: list[tuple[JobKey, JobKey]] = []  # parents and children
         self._unique_keys: list[tuple[str, str, JobKey]] = []
         self.freed: set[ScheduleKey] = set()  # the schedules that have a run less, once this is written
         self.limits: set[int] = set()  # the concurrency keys that may have a token or a waiter more
+        self.queues: set[int] = set()  # the queues that count fewer leases, once this is written
         self.releases: dict[JobKey, int] = {}  # ended jobs that have children, and how they ended
         self._left: list[tuple[int, str]] = []
         self._came: list[tuple[int, str]] = []
@@ -55,6 +57,7 @@ class Moves:
     def take(self, row: Row) -> None:
         if isinstance(row, Lease):
             place, status = Place.LEASES, "running"
+            self._given_back.append(row.id)
         elif isinstance(row, Ready):
             place, status = Place.READY, "queued"
         else:
@@ -113,7 +116,7 @@ class Moves:
         write(connection, "end_leases", [_end_columns(end) for end in ends])
         ended: list[JobKey] = []
         named = (keys_json(end.id for end in ends),)
-        for lane_id, state, keys, schedules, limits, parents in fetch(connection, "ended_leases", named):
+        for lane_id, state, keys, schedules, limits, parents, queues in fetch(connection, "ended_leases", named):
             self._tally[lane_id, _ENDED[state]] += len(keys)
             self._tally[lane_id, "running"] -= len(keys)
             ended += keys
@@ -121,6 +124,7 @@ class Moves:
                 self.freed.update(schedules)
                 self._closed += keys
             self.limits.update(limits)
+            self.queues.update(queues)
             self.releases.update(dict.fromkeys(parents, state))
         self._taken[Place.LEASES] += ended
         return ended
@@ -149,6 +153,9 @@ class Moves:
 
     def write(self, connection: sqlite3.Connection) -> None:
         self._close_runs(connection)
+        if self._given_back:
+            found = fetch(connection, "queues_of_leases", (keys_json(self._given_back),))
+            self.queues.update(queue_id for (queue_id,) in found)
         for place, keys in self._taken.items():
             if keys:
                 connection.execute(_DELETES[place], (keys_json(keys),))
@@ -208,7 +215,7 @@ def save(connection: sqlite3.Connection, changes: Sequence[Change]) -> Saved:
                 done.add(change.id)
     done.update(_mark(connection, marks))
     moves.write(connection)
-    return Saved(done, moves.freed, moves.limits, bool(moves.releases))
+    return Saved(done, moves.freed, moves.limits, bool(moves.releases), moves.queues)
 
 
 def _mark(connection: sqlite3.Connection, marks: Sequence[Mark]) -> list[JobKey]:

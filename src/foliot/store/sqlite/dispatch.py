@@ -4,17 +4,21 @@ import heapq
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from foliot.domain import events, states
 from foliot.domain.changes import Requeue
 from foliot.domain.duration import Micros
 from foliot.domain.ids import JobKey, WorkerKey
-from foliot.domain.job import Lease, Record
+from foliot.domain.job import Lane, Lease, Record
 from foliot.domain.placement import Order
 from foliot.domain.retry import DEFAULT as ANY_RETRY
 from foliot.store.base import Admitted, Claimed, Due, Missed
+from foliot.store.sqlite.admission import Admission
 from foliot.store.sqlite.batch import fetch
 from foliot.store.sqlite.changes import Moves
 from foliot.store.sqlite.connection import SQL
+from foliot.store.sqlite.lanes import lanes_numbered
 from foliot.store.sqlite.records import INLINE, build_jobs, jobs_of, load
 from foliot.store.sqlite.rows import Columns, Lanes, keys_json, lease_of, ready_of, waiting_of
 from foliot.store.sqlite.threads import Threads
@@ -36,9 +40,14 @@ class SqliteDispatch(Threads):
         return await self._write(lambda connection: _admit(connection, keys, self._clock.now()))
 
     async def occupied_lanes(self) -> list[int]:
-        return await self._read(
-            lambda connection: [lane_id for (lane_id,) in connection.execute(SQL["occupied_lanes"])]
-        )
+        def work(connection: sqlite3.Connection) -> tuple[list[int], dict[int, Lane]]:
+            found = [lane_id for (lane_id,) in connection.execute(SQL["occupied_lanes"])]
+            new = [lane_id for lane_id in found if lane_id not in self._lanes]
+            return found, lanes_numbered(connection, new) if new else {}
+
+        found, new = await self._read(work)
+        self._meet(new)
+        return found
 
     async def heads(self, lane_ids: Sequence[int], depth: int) -> dict[int, list[int]]:
         return await self._read(lambda connection: dict(fetch(connection, "heads", (keys_json(lane_ids), depth))))
@@ -48,7 +57,9 @@ class SqliteDispatch(Threads):
             workers = {order.worker for order in orders}
             leased = await self._read(lambda connection: _leased_to(connection, workers, self._lanes))
             return [claimed for claimed in leased if claimed.lease.nonce == nonce]
-        return await self._write(lambda connection: _claim(connection, orders, nonce, now, self._lanes))
+        return await self._write(
+            lambda connection: _claim(connection, orders, nonce, now, Admission(self._clock.now()), self._lanes)
+        )
 
     async def leases_of(self, worker: WorkerKey) -> list[Claimed]:
         return await self._read(lambda connection: _leased_to(connection, [worker], self._lanes))
@@ -91,14 +102,18 @@ def _admit(connection: sqlite3.Connection, keys: Iterable[JobKey], now: Micros) 
 
 
 def _claim(
-    connection: sqlite3.Connection, orders: Sequence[Order], nonce: int, now: Micros, lanes: Lanes
+    connection: sqlite3.Connection,
+    orders: Sequence[Order],
+    nonce: int,
+    now: Micros,
+    admission: Admission,
+    lanes: Lanes,
 ) -> list[Claimed]:
     named = keys_json({order.worker for order in orders})
     able = {key for (key,) in connection.execute(SQL["workers_able"], (named, now))}
     takers: dict[int, list[WorkerKey]] = {}
-    for order in orders:
-        if order.worker in able:
-            takers.setdefault(order.lane_id, []).extend([order.worker] * order.count)
+    for order in admission.admitted(connection, [order for order in orders if order.worker in able]):
+        takers.setdefault(order.lane_id, []).extend([order.worker] * order.count)
     moves, claimed = Moves(), []
     popped = _pop(connection, takers)
     jobs = build_jobs(connection, [columns[_READY_COLUMNS:] for columns in popped], lanes)
@@ -106,9 +121,13 @@ def _claim(
     for columns, job in zip(popped, jobs, strict=True):
         row = ready_of(columns)
         event = events.Claim(worker=next(turns[row.lane_id]), nonce=nonce, timeout=job.timeout)
-        claimed.append(Claimed(states.claim(row, event, now), job))
+        lease = states.claim(row, event, now)
+        if row.lane_id != job.lane_id:
+            lease = msgspec.structs.replace(lease, lane_id=job.lane_id)
+        claimed.append(Claimed(lease, job))
     moves.lease([one.lease for one in claimed])
     moves.write(connection)
+    admission.charge(connection, [(columns[0], columns[1], columns[13]) for columns in popped])
     return claimed
 
 

@@ -47,7 +47,7 @@ def _upstream(connection: sqlite3.Connection, keys: Iterable[JobKey], longest: i
     ):
         shown = ids.show(ids.JOB, parent) if name is None else name
         told.setdefault(child, []).append(
-            Upstream(name=shown, state=State(state), result=result, too_long=bool(too_long))
+            Upstream(id=parent, name=shown, state=State(state), result=result, too_long=bool(too_long))
         )
     return told
 

@@ -105,7 +105,8 @@ class Intake:
         key = (submission.namespace, submission.request_key)
         seen = self._connection.execute(SQL["request_key"], (*key, self._now - REQUEST_KEY_AGE)).fetchone()
         if seen is not None:
-            return Accepted(_shown_ids.decode(seen[1]), ()) if seen[0] == submission.request_hash else Clash(None)
+            hashes = (submission.request_hash, *submission.older_hashes)
+            return Accepted(_shown_ids.decode(seen[1]), ()) if seen[0] in hashes else Clash(None)
         answer = self._accept(submission)
         if isinstance(answer, Accepted):
             columns = (*key, submission.request_hash, to_json(answer.ids), self._now)
@@ -126,7 +127,7 @@ class Intake:
             if job.name is not None:
                 taken = known.get(name) or self._known.get(name)
                 if taken is not None:
-                    if taken[1] != new.body_hash:
+                    if taken[1] != new.body_hash and taken[1] not in new.older_hashes:
                         return Clash(job.name)
                     stand_ins[job.id] = taken[0]
                     continue

@@ -1,7 +1,7 @@
 """Jobs: keep them, load them, carry out changes, and what is known of their attempts."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -16,6 +16,7 @@ from foliot.store.sqlite.batch import fetch, write
 from foliot.store.sqlite.changes import save
 from foliot.store.sqlite.connection import SQL
 from foliot.store.sqlite.intake import Answer, Intake
+from foliot.store.sqlite.lanes import make_lanes
 from foliot.store.sqlite.records import load, rows_at
 from foliot.store.sqlite.rows import attempt_of, keys_json, to_json
 from foliot.store.sqlite.threads import Threads
@@ -27,7 +28,7 @@ class SqliteJobs(Threads):
     async def lane_ids(self, lanes: Sequence[Lane]) -> list[int]:
         unknown = {lane for lane in lanes if lane not in self._lane_numbers}
         if unknown:
-            self._meet(await self._write(lambda connection: _make_lanes(connection, unknown)))
+            self._meet(await self._write(lambda connection: make_lanes(connection, unknown)))
         return [self._lane_numbers[lane] for lane in lanes]
 
     def lane(self, lane_id: int) -> Lane | None:
@@ -86,15 +87,6 @@ class SqliteJobs(Threads):
             ]
 
         return await self._read(work)
-
-
-def _make_lanes(connection: sqlite3.Connection, lanes: Iterable[Lane]) -> dict[int, Lane]:
-    made = {}
-    for lane in sorted(lanes, key=msgspec.structs.astuple):
-        columns = msgspec.structs.astuple(lane)
-        connection.execute(SQL["make_lane"], columns)
-        made[connection.execute(SQL["lane_number"], columns).fetchone()[0]] = lane
-    return made
 
 
 def _executions(connection: sqlite3.Connection, key: JobKey) -> list[Attempt]:

@@ -9,12 +9,13 @@ from foliot.clock import Clock
 from foliot.domain import ids
 from foliot.domain.duration import Micros
 from foliot.domain.errors import Unavailable
-from foliot.domain.job import Lane, State
+from foliot.domain.job import State
 from foliot.domain.status import STATUSES
 from foliot.store.base import NodeInfo, NodeLease
 from foliot.store.sqlite.batch import fetch, write
 from foliot.store.sqlite.connection import SQL
 from foliot.store.sqlite.intake import REQUEST_KEY_AGE
+from foliot.store.sqlite.lanes import all_lanes
 from foliot.store.sqlite.rows import keys_json
 from foliot.store.sqlite.threads import Threads
 
@@ -36,7 +37,7 @@ class SqliteLifecycle(Threads):
             await self._writer.start()
             if self._reader is not self._writer:
                 await self._reader.start()
-            self._meet(await self._read(_all_lanes))
+            self._meet(await self._read(all_lanes))
         except BaseException:
             await self.close()
             raise
@@ -96,10 +97,6 @@ class SqliteLifecycle(Threads):
         return await self._read(work)
 
 
-def _all_lanes(connection: sqlite3.Connection) -> dict[int, Lane]:
-    return {number: Lane(*names) for number, *names in connection.execute(SQL["all_lanes"])}
-
-
 def _acquire_node(connection: sqlite3.Connection, name: str, version: str, now: Micros, until: Micros) -> NodeLease:
     known = {number: (ends, floor) for number, *_, ends, floor in connection.execute(SQL["all_nodes"])}
     for number in range(ids.NODES):
@@ -119,6 +116,7 @@ def _forget(connection: sqlite3.Connection, before: Micros, limit: int, now: Mic
     aged = (now - REQUEST_KEY_AGE, limit)
     taken = connection.execute(SQL["forget_request_keys"], aged).rowcount
     taken += connection.execute(SQL["forget_ledger"], (before, limit)).rowcount
+    taken += connection.execute(SQL["forget_shares"], (limit,)).rowcount
     past = fetch(connection, "past_jobs", (ids.first_of(before), before, limit))
     taken += connection.execute(SQL["forget_logs"], (keys_json(key for key, *_ in past), limit)).rowcount
     room = limit - taken

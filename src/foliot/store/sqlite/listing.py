@@ -88,6 +88,8 @@ def _matches(asked: Filter, row: Row, job: Job) -> bool:
         and (not asked.statuses or status_of(row) in asked.statuses)
         and (asked.job_type is None or job.lane.job_type == asked.job_type)
         and (asked.queue is None or job.lane.queue == asked.queue)
+        and (not asked.queues or job.lane.queue in asked.queues)
+        and (not asked.job_types or job.lane.job_type in asked.job_types)
         and (asked.owner is None or job.owner == asked.owner)
         and (asked.schedule_id is None or job.schedule_id == asked.schedule_id)
         and (asked.due_after is None or job.due >= asked.due_after)

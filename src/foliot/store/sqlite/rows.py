@@ -8,6 +8,7 @@ import msgspec
 
 from foliot.domain.ids import ScheduleKey, WorkerKey
 from foliot.domain.job import Attempt, AttemptStatus, Ended, Job, Lane, Lease, Ready, State, Waiting
+from foliot.domain.queue import DEFAULT_RULES, Queue, QueueRules
 from foliot.domain.retry import DEFAULT as DEFAULT_RETRY
 from foliot.domain.retry import Retry
 from foliot.domain.schedule import Plan, Run, Schedule, Verdict
@@ -44,6 +45,27 @@ def _plan_of(text: str) -> Plan:
     return msgspec.json.decode(text, type=Plan)
 
 
+@lru_cache(maxsize=1024)
+def rules_of(text: str) -> QueueRules:
+    return msgspec.json.decode(text, type=QueueRules) if text else DEFAULT_RULES
+
+
+def rules_text(rules: QueueRules) -> str:
+    return "" if rules == DEFAULT_RULES else to_json(rules)
+
+
+def queue_of(columns: Columns) -> Queue:
+    return Queue(
+        queue_id=columns[0],
+        namespace=columns[1],
+        name=columns[2],
+        version=columns[3],
+        ordered=columns[4],
+        paused=bool(columns[5]),
+        rules=rules_of(columns[6]),
+    )
+
+
 def job_columns(job: Job) -> Columns:
     return (
         job.id,
@@ -61,6 +83,7 @@ def job_columns(job: Job) -> Columns:
         job.limit_key,
         job.unique_key,
         job.fair_key,
+        to_json(job.secret_fields) if job.secret_fields else None,
         job.payload,
     )
 
@@ -68,7 +91,7 @@ def job_columns(job: Job) -> Columns:
 def job_of(columns: Columns, payload: str, lanes: Lanes) -> Job:
     """A wide row; its payload is given, because a long one does not come with it."""
     key, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id, *keys, _ = columns
-    limit_key, unique_key, fair_key = keys
+    limit_key, unique_key, fair_key, secret_fields = keys
     return Job(
         id=key,
         lane=lanes[lane_id],
@@ -86,6 +109,7 @@ def job_of(columns: Columns, payload: str, lanes: Lanes) -> Job:
         limit_key=limit_key,
         unique_key=unique_key,
         fair_key=fair_key,
+        secret_fields=() if secret_fields is None else _tags.decode(secret_fields),
         payload=payload,
     )
 

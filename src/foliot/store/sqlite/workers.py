@@ -20,9 +20,9 @@ class SqliteWorkers(Threads):
     async def add_worker(self, worker: Worker) -> None:
         await self._write(lambda connection: connection.execute(SQL["insert_worker"], worker_columns(worker)).close())
 
-    async def beat(self, worker: WorkerKey, now: Micros, until: Micros) -> Beat | None:
+    async def beat(self, worker: WorkerKey, now: Micros, until: Micros, *, namespace: str | None = None) -> Beat | None:
         def work(connection: sqlite3.Connection) -> Beat | None:
-            found = connection.execute(SQL["beat_worker"], (worker, now, until)).fetchall()
+            found = connection.execute(SQL["beat_worker"], (worker, now, until, namespace)).fetchall()
             if not found:
                 return None
             stop = connection.execute(SQL["leases_to_stop"], (worker,)).fetchall()

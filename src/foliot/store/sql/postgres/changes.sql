@@ -9,15 +9,16 @@
 -- their ids would be looked for all through the index by rank. Other rows are found by id, since a lock may have waited for
 -- a newer version than the one that the statement sees.
 --
--- An end answers with the ids of the jobs, the concurrency keys of which they held a token, and whether others depend on them; then,
--- without an id, with the schedules of which a run ended. Whether others depend on a job is told by its own row, which is
--- locked and so up to date; the edges, read in the same statement, would be those of an older snapshot.
+-- An end answers with the ids of the jobs, the concurrency keys of which they held a token, whether others depend on them, and the
+-- queues whose limit they counted against; then, without an id, with the schedules of which a run ended. Whether others
+-- depend on a job is told by its own row, which is locked and so up to date; the edges, read in the same statement, would be
+-- those of an older snapshot.
 
 -- name: end_leases
 -- By token (nonce), by version, or both: what is null is not asked for. The lease's own columns are copied.
 with found as materialized (
-    select l.id, l.lane_id, l.attempt, l.counted, l.lost, l.version, l.due, l.limit_id, l.ties, l.worker, l.nonce, l.claimed,
-        coalesce(u.started, l.started) as started, u.state, u.reason, u.ended, u.status, u.error, u.exit_code, u.result
+    select l.id, l.lane_id, l.attempt, l.counted, l.lost, l.version, l.due, l.limit_id, l.ties, l.queue_id, l.worker, l.nonce,
+        l.claimed, coalesce(u.started, l.started) as started, u.state, u.reason, u.ended, u.status, u.error, u.exit_code, u.result
     from unnest($1::bigint[], $2::int[], $3::bigint[], $4::smallint[], $5::text[], $6::bigint[], $7::smallint[],
         $8::bigint[], $9::text[], $10::int[], $11::text[])
         as u (id, version, nonce, state, reason, ended, status, started, error, exit_code, result)
@@ -41,8 +42,8 @@ ended as (
         claimed, started, reason, error, result
     from found
 )
-select id, null::bigint as schedule, limit_id, ties & 1 <> 0 as has_children from found
-union all select null, schedule, null, false from freed;
+select id, null::bigint as schedule, limit_id, ties & 1 <> 0 as has_children, queue_id from found
+union all select null, schedule, null, false, null from freed;
 
 -- name: end_waiting
 with found as materialized (
@@ -64,18 +65,20 @@ ended as (
     insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, reason, error, result)
     select id, lane_id, state, attempt, counted, lost, version + 1, due, ended, reason, error, result from found
 )
-select id, null::bigint as schedule, null::int as limit_id, ties & 1 <> 0 as has_children from found
-union all select null, schedule, null, false from freed;
+select id, null::bigint as schedule, null::int as limit_id, ties & 1 <> 0 as has_children, null::int as queue_id from found
+union all select null, schedule, null, false, null from freed;
 
 -- name: end_ready
+-- History has the job's own lane, whatever lane it stood in.
 with found as materialized (
-    select r.spot, r.id, r.lane_id, r.attempt, r.counted, r.lost, r.version, r.due, r.limit_id, r.ties, u.state, u.reason,
-        u.ended, u.error, u.result
+    select r.spot, r.id, coalesce(l.base, r.lane_id) as lane_id, r.attempt, r.counted, r.lost, r.version, r.due, r.limit_id,
+        r.ties, u.state, u.reason, u.ended, u.error, u.result
     from unnest($1::bigint[], $2::int[], $3::smallint[], $4::text[], $5::bigint[], $6::text[], $7::text[])
         as u (id, version, state, reason, ended, error, result)
     cross join lateral (
         select ctid as spot, * from ready where ready.id = u.id and ready.version = u.version for update
     ) r
+    cross join lateral (select base from lanes where lanes.lane_id = r.lane_id offset 0) l
 ),
 gone as (delete from ready where ctid = any(array(select spot from found))),
 freed as (delete from open_runs where id = any(array(select id from found)) returning schedule),
@@ -87,16 +90,16 @@ ended as (
     insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, reason, error, result)
     select id, lane_id, state, attempt, counted, lost, version + 1, due, ended, reason, error, result from found
 )
-select id, null::bigint as schedule, limit_id, ties & 1 <> 0 as has_children from found
-union all select null, schedule, null, false from freed;
+select id, null::bigint as schedule, limit_id, ties & 1 <> 0 as has_children, null::int as queue_id from found
+union all select null, schedule, null, false, null from freed;
 
 -- name: leave_waiting
--- What is left is told with its concurrency key, where it held a token, and what hangs on it.
+-- What is left is told with its concurrency key, where it held a token, what hangs on it, and the queue that it counted against.
 with found as materialized (
     select w.id from unnest($1::bigint[], $2::int[], $3::bigint[]) as u (id, version, nonce)
     cross join lateral (select id from waiting where waiting.id = u.id and waiting.version = u.version for update) w
 )
-delete from waiting where id = any(array(select id from found)) returning id, null::int as limit_id, ties;
+delete from waiting where id = any(array(select id from found)) returning id, null::int as limit_id, ties, null::int as queue_id;
 
 -- name: leave_ready
 with found as materialized (
@@ -105,7 +108,13 @@ with found as materialized (
         select ctid as spot from ready where ready.id = u.id and ready.version = u.version for update
     ) r
 )
-delete from ready where ctid = any(array(select spot from found)) returning id, limit_id, ties;
+delete from ready where ctid = any(array(select spot from found)) returning id, limit_id, ties, null::int as queue_id;
+
+-- name: still_ready
+-- Those that are ready, at this version: who notes children on a ready row, or puts jobs in order, replaces it as it was, and the new
+-- one is seen by a later statement only.
+select r.id from unnest($1::bigint[], $2::int[]) as u (id, version)
+cross join lateral (select id from ready where ready.id = u.id and ready.version = u.version offset 0) r;
 
 -- name: leave_leases
 with found as materialized (
@@ -116,7 +125,7 @@ with found as materialized (
         for update
     ) l
 )
-delete from leases where id = any(array(select id from found)) returning id, limit_id, ties;
+delete from leases where id = any(array(select id from found)) returning id, limit_id, ties, queue_id;
 
 -- name: leave_history
 -- Days are left out by the bounds, not by the array.
@@ -126,7 +135,7 @@ with found as materialized (
 )
 delete from history
 where id = any(array(select id from found)) and id >= (select min(id) from found) and id <= (select max(id) from found)
-returning id, null::int as limit_id, 0 as ties;
+returning id, null::int as limit_id, 0 as ties, null::int as queue_id;
 
 -- name: reopen_runs
 -- Jobs that left history: those of a schedule that is still there are its runs under way again. A run's due time stands
@@ -167,11 +176,11 @@ select * from unnest($1::bigint[], $2::int[], $3::smallint[], $4::int[], $5::big
 update jobs j
 set lane_id = u.lane_id, priority = u.priority, due = u.due, payload = u.payload, retry = u.retry, timeout = u.timeout,
     deadline = u.deadline, tags = u.tags::text[], owner = u.owner, schedule_id = u.schedule_id, limit_key = u.limit_key,
-    unique_key = u.unique_key, fair_key = u.fair_key
+    unique_key = u.unique_key, fair_key = u.fair_key, secret_fields = u.secret_fields::text[]
 from unnest($1::bigint[], $2::int[], $3::smallint[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::bigint[],
-    $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[])
+    $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[])
     as u (id, lane_id, priority, due, payload, retry, timeout, deadline, tags, owner, schedule_id, limit_key, unique_key,
-        fair_key)
+        fair_key, secret_fields)
 where j.id = u.id and j.id = any($1);
 
 -- name: mark_leases

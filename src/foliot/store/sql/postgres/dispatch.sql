@@ -38,10 +38,12 @@ select id, lane_id, rank, limit_id from moved;
 
 -- name: occupied_lanes
 -- Lanes with a ready job, looked for from a mark on ($1 lane, $2 rank, $3 id): all before it are known to be gone.
-select l.lane_id, l.namespace, l.queue, l.job_type, l.needs
+select l.lane_id, l.namespace, l.queue, l.job_type, l.needs, l.ordering, l.base, l.queue_id
 from lanes l left join unnest($1::int[], $2::bigint[], $3::bigint[]) as m (lane_id, rank, id) on m.lane_id = l.lane_id
-where exists (
-    select from ready r where r.lane_id = l.lane_id and (r.rank, r.id) >= (coalesce(m.rank, 0), coalesce(m.id, 0)));
+cross join lateral (
+    select from ready where ready.lane_id = l.lane_id and (ready.rank, ready.id) >= (coalesce(m.rank, 0), coalesce(m.id, 0))
+    order by ready.rank, ready.id limit 1
+) r;
 
 -- name: heads
 -- The smallest ranks of each lane from a mark on, without locks.
@@ -54,14 +56,24 @@ cross join lateral (
 order by m.lane_id, r.rank, r.id;
 
 -- name: claim
--- Orders ($1 lane, $2 worker, $3 count) of living workers; each lane's total popped once, by rank from a mark on ($4 lane,
--- $5 rank, $6 id), what others hold stepped over, and handed out in that order. One statement: a ready row and its wide
--- row are only ever written together, so that whoever sees the one in a snapshot sees the right other one. Workers are
--- not locked: one that goes away in this moment leaves leases without a living worker, which `missed` finds.
+-- Orders ($1 lane, $2 worker, $3 count, $10 limited) of living workers, of queues and job types that are not held; each lane's total
+-- popped once, by rank from a mark on ($4 lane, $5 rank, $6 id), what others hold stepped over, and handed out in that
+-- order. One statement: a ready row and its wide row are only ever written together, so that whoever sees the one in a
+-- snapshot sees the right other one. Workers are not locked: one that goes away in this moment leaves leases without a
+-- living worker, which `missed` finds. Nor are queues: who sets limits waits for this statement (see fence_off_claims), and
+-- an order for a queue with limits comes with that queue locked.
 with orders as materialized (
-    select o.lane_id, o.worker, sum(o.count) over w - o.count as first, sum(o.count) over w as last
-    from unnest($1::int[], $2::bigint[], $3::int[]) with ordinality as o (lane_id, worker, count, place)
+    select o.lane_id, o.worker, q.queue_id, sum(o.count) over w - o.count as first, sum(o.count) over w as last
+    from unnest($1::int[], $2::bigint[], $3::int[], $10::boolean[])
+        with ordinality as o (lane_id, worker, count, limited, place)
     join workers k on k.id = o.worker and k.until > $8 and not k.draining
+    cross join lateral (select namespace, job_type, queue_id from lanes where lanes.lane_id = o.lane_id offset 0) l
+    cross join lateral (
+        select case when most is not null then queue_id end as queue_id from queues
+        where queues.queue_id = l.queue_id and not paused and (o.limited or not limited)
+        and (select true from held_types h where h.namespace = l.namespace and h.job_type = l.job_type) is null
+        offset 0
+    ) q
     window w as (partition by o.lane_id order by o.place)
 ),
 popped as materialized (
@@ -82,23 +94,24 @@ popped as materialized (
 taken as (delete from ready where ctid = any(array(select spot from popped))),
 leased as materialized (
     select p.id, p.lane_id, p.priority, p.due, p.attempt + 1 as attempt, p.counted + 1 as counted,
-        p.tries_left - 1 as tries_left, p.lost, p.version + 1 as version, p.limit_id, p.ties, p.rank, o.worker,
+        p.tries_left - 1 as tries_left, p.lost, p.version + 1 as version, p.limit_id, p.ties, p.rank, o.worker, o.queue_id,
         $8 + j.timeout + $9 as check_at,
         j.lane_id as job_lane_id, j.priority as job_priority, j.name, j.due as job_due, j.created, j.payload, j.retry,
-        j.timeout, j.deadline, j.tags, j.owner, j.schedule_id, j.limit_key, j.unique_key, j.fair_key
+        j.timeout, j.deadline, j.tags, j.owner, j.schedule_id, j.limit_key, j.unique_key, j.fair_key,
+        j.secret_fields
     from popped p
     join orders o on o.lane_id = p.lane_id and p.place > o.first and p.place <= o.last
     cross join lateral (select * from jobs where jobs.id = p.id offset 0) j
 ),
 written as (
     insert into leases (id, worker, nonce, due, since, claimed, check_at, lane_id, attempt, counted, tries_left, lost, version,
-        priority, limit_id, ties)
-    select id, worker, $7, due, $8, $8, check_at, lane_id, attempt, counted, tries_left, lost, version, priority, limit_id,
-        ties
+        priority, limit_id, ties, queue_id)
+    select id, worker, $7, due, $8, $8, check_at, job_lane_id, attempt, counted, tries_left, lost, version, priority, limit_id,
+        ties, queue_id
     from leased
 )
 select id, job_lane_id, job_priority, name, job_due, created, payload, retry, timeout, deadline, tags, owner, schedule_id,
-    limit_key, unique_key, fair_key,
+    limit_key, unique_key, fair_key, secret_fields,
     lane_id, priority, due, attempt, counted, tries_left, lost, version, limit_id, ties, worker, check_at, rank
 from leased
 order by rank, id;
@@ -106,7 +119,7 @@ order by rank, id;
 -- name: leases_of
 -- What workers hold; of one nonce only, where it is given.
 select j.id, j.lane_id, j.priority, j.name, j.due, j.created, j.payload, j.retry, j.timeout, j.deadline, j.tags, j.owner,
-    j.schedule_id, j.limit_key, j.unique_key, j.fair_key,
+    j.schedule_id, j.limit_key, j.unique_key, j.fair_key, j.secret_fields,
     l.id, l.lane_id, l.priority, l.due, l.attempt, l.counted, l.tries_left, l.lost, l.version, l.since, l.limit_id, l.ties, l.worker,
     l.nonce, l.claimed, l.check_at, l.started, l.cancel_asked, l.progress
 from unnest($1::bigint[]) as u (worker)

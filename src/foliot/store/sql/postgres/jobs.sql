@@ -2,21 +2,23 @@
 -- `offset 0` keeps the planner from turning a look-up around: see changes.sql.
 
 -- name: insert_lanes
--- Make the lanes that are new. A look first: an insert that conflicts uses up a number.
-insert into lanes (namespace, queue, job_type, needs)
-select namespace, queue, job_type, needs
-from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as u (namespace, queue, job_type, needs)
+-- Make the lanes that are new, with their queues (a trigger does); a lane with an ordering comes after its base. A look first:
+-- an insert that conflicts uses up a number.
+insert into lanes (namespace, queue, job_type, needs, ordering)
+select namespace, queue, job_type, needs, ordering
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) as u (namespace, queue, job_type, needs, ordering)
 where not exists (
-    select from lanes l where (l.namespace, l.queue, l.job_type, l.needs) = (u.namespace, u.queue, u.job_type, u.needs))
+    select from lanes l where (l.namespace, l.queue, l.job_type, l.needs, l.ordering)
+        = (u.namespace, u.queue, u.job_type, u.needs, u.ordering))
 on conflict do nothing;
 
 -- name: lanes_by_name
-select lane_id, namespace, queue, job_type, needs from lanes
-join unnest($1::text[], $2::text[], $3::text[], $4::text[]) as u (namespace, queue, job_type, needs)
-using (namespace, queue, job_type, needs);
+select lane_id, namespace, queue, job_type, needs, ordering, base, queue_id from lanes
+join unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) as u (namespace, queue, job_type, needs, ordering)
+using (namespace, queue, job_type, needs, ordering);
 
 -- name: lanes_by_id
-select lane_id, namespace, queue, job_type, needs from lanes where lane_id = any($1::int[]);
+select lane_id, namespace, queue, job_type, needs, ordering, base, queue_id from lanes where lane_id = any($1::int[]);
 
 -- name: insert_jobs
 -- Keep wide rows and their first narrow rows (with a rank: ready; else waiting, with the rank it will have). A wide row that
@@ -24,13 +26,13 @@ select lane_id, namespace, queue, job_type, needs from lanes where lane_id = any
 -- the look into `kept` a look into a hash table, where a join would compare each with each.
 with kept as (
     insert into jobs (id, lane_id, priority, name, due, created, payload, retry, timeout, deadline, tags, owner, schedule_id,
-        limit_key, unique_key, fair_key)
+        limit_key, unique_key, fair_key, secret_fields)
     select id, lane_id, priority, name, due, created, payload, retry, timeout, deadline, tags::text[], owner, schedule_id,
-        limit_key, unique_key, fair_key
+        limit_key, unique_key, fair_key, secret_fields::text[]
     from unnest($1::bigint[], $2::int[], $3::smallint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[], $8::text[],
-        $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[])
+        $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $27::text[])
         as u (id, lane_id, priority, name, due, created, payload, retry, timeout, deadline, tags, owner, schedule_id,
-            limit_key, unique_key, fair_key)
+            limit_key, unique_key, fair_key, secret_fields)
     on conflict do nothing
     returning id
 ),
@@ -116,10 +118,11 @@ or not exists (select from waiting w where w.id = known.id) and not exists (sele
 select j.id from unnest($1::bigint[]) as u (id) cross join lateral (select id from jobs where jobs.id = u.id offset 0) j;
 
 -- name: load
--- Jobs, where they stand, and the latest attempt that has ended (an ended job's is in its row).
+-- Jobs, where they stand, and the latest attempt that has ended (an ended job's is in its row). A row is told as one of the job's
+-- own lane, whatever lane it stands in.
 select j.id, j.lane_id, j.priority, j.name, j.due, j.created, j.payload, j.retry, j.timeout, j.deadline, j.tags, j.owner,
-    j.schedule_id, j.limit_key, j.unique_key, j.fair_key,
-    r.place, r.lane_id, r.priority, r.due, r.deadline, r.attempt, r.counted, r.tries_left, r.lost, r.version, r.since,
+    j.schedule_id, j.limit_key, j.unique_key, j.fair_key, j.secret_fields,
+    r.place, j.lane_id, r.priority, r.due, r.deadline, r.attempt, r.counted, r.tries_left, r.lost, r.version, r.since,
     r.limit_id, r.ties, r.hold, r.parents, r.for_key, r.rank, r.worker, r.nonce, r.claimed, r.check_at, r.started, r.cancel_asked, r.progress, r.state, r.ended,
     r.status, r.exit_code, r.reason, r.error, r.result,
     a.attempt, a.status, a.worker, a.nonce, a.due, a.claimed, a.started, a.ended, a.error, a.exit_code

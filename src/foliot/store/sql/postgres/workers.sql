@@ -8,7 +8,8 @@ on conflict do nothing;
 -- name: beat
 -- Prolong a living worker's lease; with it come its attempts that are to stop.
 with beaten as (
-    update workers set seen = $2, until = greatest(until, $3) where id = $1 and until > $2 returning *
+    update workers set seen = $2, until = greatest(until, $3)
+    where id = $1 and until > $2 and ($4::text is null or namespace = $4) returning *
 )
 select b.id, b.namespace, b.name, b.queues, b.job_types, b.resources, b.labels, b.since, b.seen, b.until, b.draining,
     l.id, l.lane_id, l.priority, l.due, l.attempt, l.counted, l.tries_left, l.lost, l.version, l.since, l.limit_id, l.ties, l.worker,

@@ -54,12 +54,14 @@ WHERE l.version = coalesce(e.version, l.version) AND l.nonce = coalesce(e.nonce,
 
 -- name: ended_leases
 -- Of these jobs those that have a row of history and still a lease, which is to go, as JSON: (lane, state, ids, their
--- schedules, their concurrency keys, those that have children).
-SELECT group_concat(json_array(lane_id, state, json(ids), json(schedules), json(limits), json(parents))) FROM (
+-- schedules, their concurrency keys, those that have children, the queues for whose max_concurrency they counted).
+SELECT group_concat(json_array(lane_id, state, json(ids), json(schedules), json(limits), json(parents), json(queues)))
+FROM (
     SELECT h.lane_id, h.state, json_group_array(h.id) AS ids,
         json_group_array(r.schedule) FILTER (WHERE r.schedule IS NOT NULL) AS schedules,
         json_group_array(DISTINCT l.limit_id) FILTER (WHERE l.limit_id IS NOT NULL) AS limits,
-        json_group_array(h.id) FILTER (WHERE l.ties & 1) AS parents
+        json_group_array(h.id) FILTER (WHERE l.ties & 1) AS parents,
+        json_group_array(DISTINCT l.queue_id) FILTER (WHERE l.queue_id IS NOT NULL) AS queues
     FROM json_each(?) AS k CROSS JOIN leases AS l ON l.id = k.value CROSS JOIN history AS h ON h.id = l.id
     LEFT JOIN open_runs AS r ON r.id = h.id
     GROUP BY h.lane_id, h.state

@@ -2,28 +2,18 @@
 -- go out they do so as one text of JSON arrays with commas between, because each fetch is a hand-over between threads.
 -- For VALUES see changes.sql.
 
--- name: make_lane
--- A lane's number; the insert does nothing where it is known.
-INSERT INTO lanes (namespace, queue, job_type, needs) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING;
-
--- name: lane_number
-SELECT id FROM lanes WHERE namespace = ? AND queue = ? AND job_type = ? AND needs = ?;
-
--- name: all_lanes
-SELECT id, namespace, queue, job_type, needs FROM lanes;
-
 -- name: insert_job
 INSERT INTO jobs (id, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id,
-    limit_key, unique_key, fair_key, payload)
+    limit_key, unique_key, fair_key, secret_fields, payload)
 VALUES (?, ?, nullif(?, 0.5), ?, ?, ?, nullif(?, 0.5), ?, nullif(?, 0.5), nullif(?, 0.5), ?, nullif(?, 0.5),
-    nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), ?);
+    nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), ?);
 
 -- name: replace_job
 -- The wide row after a user's change.
 REPLACE INTO jobs (id, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id,
-    limit_key, unique_key, fair_key, payload)
+    limit_key, unique_key, fair_key, secret_fields, payload)
 VALUES (?, ?, nullif(?, 0.5), ?, ?, ?, nullif(?, 0.5), ?, nullif(?, 0.5), nullif(?, 0.5), ?, nullif(?, 0.5),
-    nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), ?);
+    nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), ?);
 
 -- name: insert_job_key
 INSERT INTO job_keys (namespace, name, id, body_hash) VALUES (?, ?, ?, ?);
@@ -46,7 +36,7 @@ REPLACE INTO request_keys (namespace, key, hash, ids, created) VALUES (?, ?, ?, 
 -- As JSON; a payload longer than ?2 is null.
 SELECT group_concat(json_array(
     id, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id,
-    limit_key, unique_key, fair_key, iif(length(payload) > ?2, NULL, payload)))
+    limit_key, unique_key, fair_key, secret_fields, iif(length(payload) > ?2, NULL, payload)))
 FROM jobs WHERE id IN (SELECT value FROM json_each(?1));
 
 -- name: payloads_of
@@ -56,7 +46,7 @@ SELECT id, payload FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 -- Wide rows without their payloads, as JSON.
 SELECT group_concat(json_array(
     id, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id,
-    limit_key, unique_key, fair_key, ''))
+    limit_key, unique_key, fair_key, secret_fields, ''))
 FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: waiting_of
@@ -67,11 +57,11 @@ SELECT group_concat(json_array(
 FROM waiting WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: ready_of
--- As JSON.
+-- With the job's own lane, as JSON.
 SELECT group_concat(json_array(
-    id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since,
-    limit_id, ties, rank))
-FROM ready WHERE id IN (SELECT value FROM json_each(?));
+    r.id, coalesce(l.base, l.id), r.priority, r.due, r.deadline, r.attempt, r.counted, r.tries_left, r.lost, r.version,
+    r.since, r.limit_id, r.ties, r.rank))
+FROM ready AS r CROSS JOIN lanes AS l ON l.id = r.lane_id WHERE r.id IN (SELECT value FROM json_each(?));
 
 -- name: leases_of
 -- As JSON.

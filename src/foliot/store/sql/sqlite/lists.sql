@@ -18,11 +18,12 @@ SELECT group_concat(line) FROM (
 );
 
 -- name: list_ready
+-- With the job's own lane.
 SELECT group_concat(line) FROM (
     SELECT json_array(
-        id, lane_id, priority, due, deadline, attempt, counted, tries_left, lost, version, since,
-        limit_id, ties, rank) AS line
-    FROM ready WHERE id < ? ORDER BY id DESC LIMIT ?
+        r.id, coalesce(l.base, l.id), r.priority, r.due, r.deadline, r.attempt, r.counted, r.tries_left, r.lost,
+        r.version, r.since, r.limit_id, r.ties, r.rank) AS line
+    FROM ready AS r CROSS JOIN lanes AS l ON l.id = r.lane_id WHERE r.id < ? ORDER BY r.id DESC LIMIT ?
 );
 
 -- name: list_leases

@@ -6,7 +6,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING;
 
 -- name: beat_worker
 -- Prolong a lease that still runs; calls may overlap, so it is never shortened.
-UPDATE workers SET seen = max(seen, ?2), until = max(until, ?3) WHERE id = ?1 AND until > ?2
+UPDATE workers SET seen = max(seen, ?2), until = max(until, ?3)
+WHERE id = ?1 AND until > ?2 AND (?4 IS NULL OR namespace = ?4)
 RETURNING id, namespace, name, queues, job_types, resources, labels, since, seen, until, draining;
 
 -- name: leases_to_stop

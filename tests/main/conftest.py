@@ -1,0 +1,3 @@
+from tests.processes import programs
+
+__all__ = ["programs"]
