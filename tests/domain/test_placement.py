@@ -201,3 +201,27 @@ def test_jobs_are_spread_over_workers_that_serve_different_queues_too() -> None:
     asking = [Demand(make_worker(number, queues=("mail", f"host-{number}")), slots(10)) for number in range(5)]
     taken = taken_by_worker(plan(asking, LANES, {0: [1] * 10}))
     assert taken == dict.fromkeys(range(5), 2)
+
+
+@given(demands(picky=False), HEADS, st.integers(1, 4))
+def test_with_heads_that_were_cut_what_is_ordered_goes_before_all_that_is_left(
+    asking: list[Demand], heads: dict[int, list[int]], cut: int
+) -> None:
+    known = {lane_id: ranks[:cut] for lane_id, ranks in heads.items()}
+    ordered: Counter[int] = Counter()
+    for order in plan(asking, LANES, known, cut=cut):
+        ordered[order.lane_id] += order.count
+    for lane_id, count in ordered.items():
+        last = heads[lane_id][count - 1]
+        for other, ranks in heads.items():
+            if LANES[other].line == LANES[lane_id].line and len(ranks) > ordered[other]:
+                assert last <= ranks[ordered[other]]
+    assert bool(ordered) == bool(plan(asking, LANES, heads))
+
+
+def test_nothing_is_ordered_behind_a_head_that_was_cut() -> None:
+    asking = [Demand(make_worker(1), slots(10))]
+    heads = {0: [1, 2], 1: [3, 4], 2: [5]}  # of the queues mail, mail and bills
+    orders = {order.lane_id: order.count for order in plan(asking, LANES, heads, cut=2)}
+    assert orders == {0: 2, 2: 1}
+    assert {order.lane_id: order.count for order in plan(asking, LANES, heads)} == {0: 2, 1: 2, 2: 1}

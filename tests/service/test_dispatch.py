@@ -332,3 +332,18 @@ async def test_what_is_started_is_counted(world: World) -> None:
     world.clock.pass_seconds(1)
     stats = await world.services.query.stats(ADMIN)
     assert (stats.submitted_per_second, stats.started_per_second, stats.ended_per_second) == (1.0, 1.0, 0.0)
+
+
+async def test_of_many_lanes_a_few_are_read_and_more_where_one_of_them_goes_first(world: World) -> None:
+    worker = await world.worker(resources={})
+    first = [await world.submit("a", priority="high") for _ in range(100)]
+    others = [await world.submit(f"b{number}") for number in range(20)]
+    taken: list[str] = []
+    sizes = []
+    while part := await world.take(worker, 200):
+        taken += [job.job_id for job in part]
+        sizes.append(len(part))
+    assert taken[:100] == first
+    assert sorted(taken[100:]) == sorted(others)
+    assert sizes[0] == 2 * 200 // 21, "twice its share of what is wanted"
+    assert sizes[1] > sizes[0]

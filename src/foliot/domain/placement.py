@@ -80,9 +80,11 @@ def plan(
     *,
     rooms: Mapping[QueueName, int] | None = None,
     turns: Turns | None = None,
+    cut: int | None = None,
 ) -> list[Order]:
     """Orders for `demands` given the ranks at each lane's head, ascending. At most one order for a (lane, worker).
-    `rooms` are the queues with limits, each with how many may start; their orders are `limited`."""
+    `rooms` are the queues with limits, each with how many may start; their orders are `limited`. A head as long as
+    `cut` may go on: once it is used up nothing more of its queue is ordered, since what comes next is not known."""
     rooms = rooms or {}
     takers = {
         lane_id: [demand for demand in demands if fits(demand, lanes[lane_id])] for lane_id in heads if heads[lane_id]
@@ -96,7 +98,7 @@ def plan(
             count = there if count is None else min(count, there)
             return [Order(lane_id, found[0].worker.id, count, lanes[lane_id].line in rooms)] if count else []
     counts: dict[tuple[int, WorkerKey], int] = {}
-    for lane_id, worker in _starts(takers, demands, lanes, heads, dict(rooms), turns or Turns()):
+    for lane_id, worker in _starts(takers, demands, lanes, heads, dict(rooms), turns or Turns(), cut):
         counts[lane_id, worker] = counts.get((lane_id, worker), 0) + 1
     return [Order(lane_id, worker, count, lanes[lane_id].line in rooms) for (lane_id, worker), count in counts.items()]
 
@@ -108,6 +110,7 @@ def _starts(
     heads: Mapping[int, Sequence[int]],
     rooms: dict[QueueName, int],
     turns: Turns,
+    cut: int | None,
 ) -> Iterator[tuple[int, WorkerKey]]:
     """One start after the other: of which lane, by whom. Pools go round by round, as many starts as they have workers,
     so that what several can take is spread over them."""
@@ -117,7 +120,7 @@ def _starts(
     going: deque[tuple[int, Iterator[tuple[int, WorkerKey]]]] = deque()
     for pool, members in pools.items():
         mine = takers if len(pools) == 1 else _within(pool, takers)
-        going.append((members, _starts_in(pool, mine, free, lanes, heads, positions, rooms, turns)))
+        going.append((members, _starts_in(pool, mine, free, lanes, heads, positions, rooms, turns, cut)))
     while going:
         members, starts = going.popleft()
         found = list(islice(starts, members))
@@ -135,6 +138,7 @@ def _starts_in(
     positions: dict[int, int],
     rooms: dict[QueueName, int],
     turns: Turns,
+    cut: int | None,
 ) -> Iterator[tuple[int, WorkerKey]]:
     """The starts of one pool. Between two of them others may have taken of the same lanes and rooms."""
     choices = _choices(takers, lanes)
@@ -151,24 +155,28 @@ def _starts_in(
             continue
         _, lane_id, position = heap[0]
         if position != positions[lane_id]:
-            _go_on(heap, heads[lane_id], lane_id, positions[lane_id])
+            _go_on(heap, heads[lane_id], lane_id, positions[lane_id], cut)
             continue
         taker = choices[lane_id].take(free)
         if taker is None:
             heapq.heappop(heap)  # nobody has room for this lane any more; the queue's turn is not used up
             continue
         positions[lane_id] += 1
-        _go_on(heap, heads[lane_id], lane_id, positions[lane_id])
+        _go_on(heap, heads[lane_id], lane_id, positions[lane_id], cut)
         if queue in rooms:
             rooms[queue] -= 1
         heapq.heapreplace(line, (turns.start(pool, queue), place, queue))
         yield lane_id, taker
 
 
-def _go_on(heap: list[tuple[int, int, int]], ranks: Sequence[int], lane_id: int, position: int) -> None:
+def _go_on(
+    heap: list[tuple[int, int, int]], ranks: Sequence[int], lane_id: int, position: int, cut: int | None
+) -> None:
     """The lane on top stands at this position of its head now."""
     if position < len(ranks):
         heapq.heapreplace(heap, (ranks[position], lane_id, position))
+    elif len(ranks) == cut:
+        heap.clear()
     else:
         heapq.heappop(heap)
 

@@ -27,6 +27,7 @@ from foliot.service.wake import Wake
 from foliot.store.base import Claimed, Store
 
 MOST_AT_ONCE = 1000
+LEAST_DEPTH = 16  # ranks that are read of each of several lanes
 PATIENCE = 2.0
 
 
@@ -65,6 +66,7 @@ class Dispatch:
         self._ids = ids
         self._gate = gate
         self._rate = rate
+        self._depth = LEAST_DEPTH
         self._turns = Turns(lambda queue: self._gate.book.weight(queue))
         self._waiters: list[Waiter] = []
         self._calls: dict[WorkerKey, list[Waiter]] = {}  # the same, by worker
@@ -176,8 +178,9 @@ class Dispatch:
         self, demands: Sequence[Demand], lanes: dict[int, Lane], rooms: Mapping[QueueName, int]
     ) -> list[Claimed]:
         flags = {lane_id: self._flagged[lane_id] for lane_id in lanes}
-        heads = await self._heads(demands, lanes, rooms)
-        orders = plan(demands, lanes, heads, rooms=rooms, turns=self._turns)
+        heads, cut = await self._heads(demands, lanes, rooms)
+        orders = plan(demands, lanes, heads, rooms=rooms, turns=self._turns, cut=cut)
+        self._learn_depth(orders, heads, cut)
         nonce = self._ids.one(self._clock.now())
         claimed = await persist(
             lambda again: self._store.claim(orders, nonce, self._clock.now(), again=again), PATIENCE
@@ -216,15 +219,27 @@ class Dispatch:
 
     async def _heads(
         self, demands: Sequence[Demand], lanes: dict[int, Lane], rooms: Mapping[QueueName, int]
-    ) -> dict[int, Sequence[int]]:
-        """The ranks to plan by. A lane alone has nothing to be compared with: its ranks are not read, unless its queue
-        has limits: then it must be known whether less was claimed than there was."""
+    ) -> tuple[dict[int, Sequence[int]], int | None]:
+        """The ranks to plan by, and at which length they were cut. A lane alone has nothing to be compared with: its
+        ranks are not read, unless its queue has limits: then it must be known whether less was claimed than there was.
+        Of many lanes not all is read that could be wanted of each: mostly a few of each go, and where one of them has
+        nearly all that go first, the next look is deeper."""
         kinds = {lane.needs for lane in lanes.values()}
         wanted = min(max(most(demands, read_needs(kind).amounts, MOST_AT_ONCE) for kind in kinds), MOST_AT_ONCE)
         if len(lanes) == 1 and not rooms:
-            return {lane_id: range(wanted) for lane_id in lanes}
-        found = await self._store.heads(list(lanes), wanted)
-        return {lane_id: found.get(lane_id, []) for lane_id in lanes}
+            return {lane_id: range(wanted) for lane_id in lanes}, None
+        depth = min(wanted, max(self._depth, 2 * wanted // len(lanes)))
+        found = await self._store.heads(list(lanes), depth)
+        return {lane_id: found.get(lane_id, []) for lane_id in lanes}, depth if depth < wanted else None
+
+    def _learn_depth(self, orders: Sequence[Order], heads: Mapping[int, Sequence[int]], cut: int | None) -> None:
+        """Look deeper where heads that were cut were used up, else less deep again."""
+        if cut is not None:
+            ordered: Counter[int] = Counter()
+            for order in orders:
+                ordered[order.lane_id] += order.count
+            used_up = any(count == cut == len(heads[lane_id]) for lane_id, count in ordered.items())
+            self._depth = min(4 * cut, MOST_AT_ONCE) if used_up else max(self._depth // 2, LEAST_DEPTH)
 
     def _claimed_of(self, lanes: Mapping[int, Lane], claimed: Sequence[Claimed]) -> Counter[int]:
         """How many were claimed of each lane. A lease is of the job's own lane, wherever it stood."""
