@@ -20,6 +20,7 @@ from foliot.wire import GraphEdge, GraphInfo, GraphNode
 NODES_SHOWN = 10_000
 EDGES_SHOWN = 50_000
 UPSTREAM_LIMIT = 64 * 1024  # of one result
+PARENTS = int(Ties.PARENTS)  # a flag of an enum is slow to compare, and every job that is handed out is
 UPSTREAM_TOTAL = 4 * 1024 * 1024  # of all results that one job is told
 
 
@@ -58,7 +59,7 @@ class Graphs:
 
     async def upstream(self, claimed: Sequence[Claimed]) -> dict[JobKey, dict[str, Any]]:
         """What these jobs are told of their parents; most have none and cost nothing."""
-        keys = [one.lease.id for one in claimed if one.lease.ties & Ties.PARENTS]
+        keys = [one.lease.id for one in claimed if one.lease.ties & PARENTS]
         if not keys:
             return {}
         found = await self._store.upstream(keys, self._sealer.room(UPSTREAM_LIMIT))
