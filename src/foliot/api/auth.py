@@ -6,12 +6,9 @@ from collections.abc import Mapping
 import msgspec
 
 from foliot.api.session import shown_session
-from foliot.domain.access import ADMIN, Caller, Permission
+from foliot.domain.access import ADMIN, ANYBODY, Caller, Permission
 from foliot.domain.errors import Forbidden, NotAuthenticated
 from foliot.service.access import Access
-
-ANYBODY = Caller(name="", role="viewer")
-"""Who calls what is open to everybody. Those calls show nothing of any namespace."""
 
 _SCHEME = b"bearer "
 _READING = ("GET", "HEAD", "OPTIONS")

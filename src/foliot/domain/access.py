@@ -80,3 +80,5 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ADMIN = Caller(name="admin", root=True)
+ANYBODY = Caller(name="", role="viewer")
+"""Who has not said yet who they are. What they may call shows nothing of any namespace."""

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from foliot.clock import Clock
-from foliot.domain.access import Caller
+from foliot.domain.access import ANYBODY, Caller
 from foliot.domain.credential import ApiKey, hash_of, new_secret, parse_key
 from foliot.domain.duration import MINUTE, SECOND, Micros
 from foliot.domain.errors import Forbidden, NotAuthenticated, NotFound, TooMany
@@ -25,7 +25,6 @@ LINK_LIFE = 2 * MINUTE
 LOGIN_LIFE = 10 * MINUTE
 SESSION_LIFE = 12 * 60 * MINUTE
 CSRF = b"foliot csrf"
-NOBODY = Caller(name="", role="viewer")
 
 
 Key = TypeVar("Key")
@@ -134,7 +133,7 @@ class Access:
         address, kept = await self._provider_login().begin()
         shown = new_secret()
         until = self._clock.now() + LOGIN_LIFE
-        begun = Session(hash=hash_of(shown), caller=NOBODY, until=until, once=True, data=kept)
+        begun = Session(hash=hash_of(shown), caller=ANYBODY, until=until, once=True, data=kept)
         await self._store.add_session(begun)
         return address, shown
 

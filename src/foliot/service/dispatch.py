@@ -235,10 +235,7 @@ class Dispatch:
     def _learn_depth(self, orders: Sequence[Order], heads: Mapping[int, Sequence[int]], cut: int | None) -> None:
         """Look deeper where heads that were cut were used up, else less deep again."""
         if cut is not None:
-            ordered: Counter[int] = Counter()
-            for order in orders:
-                ordered[order.lane_id] += order.count
-            used_up = any(count == cut == len(heads[lane_id]) for lane_id, count in ordered.items())
+            used_up = any(count == cut == len(heads[lane_id]) for lane_id, count in _ordered(orders).items())
             self._depth = min(4 * cut, MOST_AT_ONCE) if used_up else max(self._depth // 2, LEAST_DEPTH)
 
     def _claimed_of(self, lanes: Mapping[int, Lane], claimed: Sequence[Claimed]) -> Counter[int]:
@@ -258,11 +255,17 @@ class Dispatch:
                 del self._flagged[lane_id]
 
 
-def _exhausted(heads: Mapping[int, Sequence[int]], orders: Sequence[Order], claimed: Counter[int]) -> list[int]:
-    """The lanes that had no head, or gave less than was ordered."""
+def _ordered(orders: Sequence[Order]) -> Counter[int]:
+    """How many were ordered of each lane."""
     ordered: Counter[int] = Counter()
     for order in orders:
         ordered[order.lane_id] += order.count
+    return ordered
+
+
+def _exhausted(heads: Mapping[int, Sequence[int]], orders: Sequence[Order], claimed: Counter[int]) -> list[int]:
+    """The lanes that had no head, or gave less than was ordered."""
+    ordered = _ordered(orders)
     return [lane_id for lane_id, ranks in heads.items() if not ranks or ordered[lane_id] > claimed[lane_id]]
 
 
