@@ -225,3 +225,9 @@ def test_nothing_is_ordered_behind_a_head_that_was_cut() -> None:
     orders = {order.lane_id: order.count for order in plan(asking, LANES, heads, cut=2)}
     assert orders == {0: 2, 2: 1}
     assert {order.lane_id: order.count for order in plan(asking, LANES, heads)} == {0: 2, 1: 2, 2: 1}
+
+
+def test_a_queue_with_limits_and_two_lanes_gets_what_is_left_of_its_room() -> None:
+    asking = [Demand(make_worker(1), slots(10))]
+    orders = plan(asking, LANES, {0: [1, 3], 1: [2, 4]}, rooms={("default", "mail"): 3})
+    assert {order.lane_id: order.count for order in orders} == {0: 2, 1: 1}

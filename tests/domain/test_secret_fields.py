@@ -124,3 +124,8 @@ def test_the_texts_to_hide_are_all_strings_and_numbers_of_the_fields() -> None:
 def test_a_payload_that_can_not_be_searched_is_refused() -> None:
     with pytest.raises(BadInput, match="is its JSON sound"):
         amend(lambda: "null", (), UNSOUND, FIELDS)
+
+
+def test_a_value_in_a_list_comes_back_where_it_was() -> None:
+    fields = ("list.key",)
+    assert json.loads(amend(lambda: PAYLOAD, fields, mask(PAYLOAD, fields), fields)) == json.loads(PAYLOAD)

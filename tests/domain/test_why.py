@@ -74,3 +74,8 @@ def test_a_key_that_is_full_holds_back_a_job_whose_time_has_not_come() -> None:
     assert [each.reason for each in found] == ["dependency", "time", "limit"]
     roomy = Key(key="k", most=2, held=1, holders=("x",), before=0)
     assert [each.reason for each in reasons(row, lane(), 0, key=roomy, demands=[free])] == ["dependency"]
+
+
+def test_a_worker_of_another_namespace_lacks_that_and_no_label_that_it_has() -> None:
+    one = worker(namespace="b", labels={"zone": "eu"})
+    assert missing(one, lane("a", labels={"zone": "eu"})) == ["works for another namespace"]
