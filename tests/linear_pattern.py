@@ -10,9 +10,11 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable
-from re import _constants as op  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+from importlib import import_module
 from typing import Any
+
+op: Any = import_module("re._constants")  # by name: the two are known to some type checkers' runs and not to others
+parser: Any = import_module("re._parser")
 
 BOUNDED = 1000
 LETTER, DIGIT, SPACE, SIGN = 256, 257, 258, 259  # all such characters beyond the first 256
