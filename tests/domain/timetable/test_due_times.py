@@ -127,3 +127,9 @@ def test_asked_from_within_the_hour_that_comes_twice_the_last_run_was_in_its_fir
     timetable = table(cron="30 2 * * *", timezone="Europe/Madrid")
     second_pass = at("2026-10-25T01:10:00Z")  # 02:10 for the second time
     assert previous_at_or_before(timetable, second_pass) == at("2026-10-25T00:30:00Z")
+
+
+def test_in_an_hour_that_is_shown_again_the_last_due_time_is_that_of_its_first_showing() -> None:
+    daily = table(cron="30 2 * * *", timezone="Europe/Madrid")
+    again = at("2026-10-25T01:10:00Z")  # 02:10 for the second time
+    assert previous_at_or_before(daily, again) == at("2026-10-25T00:30:00Z")

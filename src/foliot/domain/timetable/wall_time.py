@@ -56,13 +56,12 @@ def previous_instant(walls: Walls, zone_name: str, last: int, *, fixed: bool) ->
     for stretch in stretches_back_from(zone_name, last):
         low = _lowest(stretch, stretch.start, fixed)
         high = min(last, stretch.end - 1) + stretch.offset
-        if high < low:
-            continue
-        wall = walls.previous(high)
-        if wall is None:
-            return None
-        if wall >= low:
-            return max(wall - stretch.offset, stretch.start)
+        if low <= high:
+            wall = walls.previous(high)
+            if wall is None:
+                return None
+            if wall >= low:
+                return max(wall - stretch.offset, stretch.start)
     return None
 
 
