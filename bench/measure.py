@@ -32,6 +32,9 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     claims: int = 20_000  # jobs of one backlog under rules
     claim_rounds: int = 3
     graphs: int = 300
+    watched: int = 20_000  # jobs of one backlog, with and without somebody on watch
+    watch_rounds: int = 5
+    events: int = 1000
 
 
 QUICK: Final = Scale(
@@ -48,6 +51,9 @@ QUICK: Final = Scale(
     claims=2000,
     claim_rounds=1,
     graphs=60,
+    watched=2000,
+    watch_rounds=1,
+    events=100,
 )
 LONG: Final = Scale(waiting=1_000_000, due_seconds=30, idle_seconds=20)
 

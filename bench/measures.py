@@ -22,6 +22,7 @@ from bench.measure import (
 from bench.punctuality import burst, late, minute, schedules
 from bench.queues import queues
 from bench.site import CONCURRENCY, Site
+from bench.watch import events, watch
 
 CONNECTIONS: Final = 64
 TASKS: Final = 100
@@ -152,6 +153,8 @@ MEASURES: Final[dict[str, Measure]] = {
     "schedules": schedules,
     "queues": queues,
     "graphs": graphs,
+    "watch": watch,
+    "events": events,
 }
 GROUPS: Final = {"time": ("late", "burst", "minute", "schedules")}
 LONG_ONES: Final = ("minute",)  # left out unless they are asked for

@@ -74,22 +74,27 @@ class Part:
 class Site:
     """Starts with a node; the worker comes when it is asked for. `capacity` is how many jobs the sheet has room for."""
 
-    def __init__(self, databases: Databases, folder: Path, capacity: int) -> None:
+    def __init__(
+        self, databases: Databases, folder: Path, capacity: int, environ: Mapping[str, str] | None = None
+    ) -> None:
         self._folder = folder
+        self._environ = environ or {}
         self._databases = databases
         self._sheet_path = str(folder / "sheet")
         self.sheet = Sheet.create(self._sheet_path, capacity)
         self.url = databases.fresh()
-        self._port = free_port()
-        self._key = secrets.token_hex(16)
-        self.node, self.seconds_to_first_start = self._start_node()
+        self.port = free_port()
+        self.key = secrets.token_hex(16)
+        self.node, self.seconds_to_first_start = self._start_node(self.port)
         self.worker: Part | None = None
+        self._others: list[Part] = []
 
     @classmethod
     @contextmanager
-    def open(cls, databases: Databases, capacity: int = 1) -> Iterator[Self]:
+    def open(cls, databases: Databases, capacity: int = 1, environ: Mapping[str, str] | None = None) -> Iterator[Self]:
+        """`environ` is what the node is started with besides."""
         with tempfile.TemporaryDirectory(prefix="foliot-bench-") as folder:
-            site = cls(databases, Path(folder), capacity)
+            site = cls(databases, Path(folder), capacity, environ)
             try:
                 yield site
             finally:
@@ -98,13 +103,19 @@ class Site:
     def restart_node(self) -> float:
         """Seconds from starting the program to its first answer, on the database as it is."""
         self.node.stop()
-        self.node, seconds = self._start_node()
+        self.node, seconds = self._start_node(self.port)
         return seconds
+
+    def add_node(self) -> int:
+        """Another node on the same database; its port."""
+        port = free_port()
+        self._others.append(self._start_node(port, f"node-{port}")[0])
+        return port
 
     def start_worker(self, app: str = "bench.noop_app:app", **more: str) -> Part:
         """A worker, once the node knows it."""
-        environ = {"FOLIOT_KEY": self._key, "BENCH_SHEET": self._sheet_path} | more
-        options = ["--concurrency", str(CONCURRENCY), "--url", f"http://127.0.0.1:{self._port}"]
+        environ = {"FOLIOT_KEY": self.key, "BENCH_SHEET": self._sheet_path} | more
+        options = ["--concurrency", str(CONCURRENCY), "--url", f"http://127.0.0.1:{self.port}"]
         self.worker = Part("worker", ["-m", "foliot", "worker", app, *options], self._folder, environ)
         self.wait(lambda: bool(self.get("/workers")), START_SECONDS, "the worker to register")
         return self.worker
@@ -125,8 +136,8 @@ class Site:
         """Put a load on the system, from a process of its own; `meanwhile` is called now and then."""
         plan = Plan(
             mode=mode,
-            port=self._port,
-            key=self._key,
+            port=self.port,
+            key=self.key,
             sheet=self._sheet_path,
             count=count,
             first=first,
@@ -179,14 +190,14 @@ class Site:
         return self.call("GET", path)
 
     def call(self, method: str, path: str, sent: Any = None) -> Any:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
-        headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         try:
             text = None if sent is None else msgspec.json.encode(sent)
             connection.request(method, f"/api/v1{path}", text, headers)
             answer = connection.getresponse()
             body = answer.read()
-            if answer.status != 200:
+            if answer.status not in (200, 201):
                 words = body.decode(errors="replace")[:500]
                 raise Broken(
                     f"{method} {path} was answered {answer.status}: {words}\nThe node's log:\n{self.node.log_end()}"
@@ -205,19 +216,19 @@ class Site:
             part.stop()
 
     def _parts(self) -> list[Part]:
-        return [self.node] if self.worker is None else [self.node, self.worker]
+        return [self.node, *self._others] if self.worker is None else [self.node, *self._others, self.worker]
 
     def _check(self) -> None:
         for part in self._parts():
             part.check()
 
-    def _start_node(self) -> tuple[Part, float]:
-        options = ["--port", str(self._port), "--database", self.url, "--data-dir", str(self._folder), "--no-worker"]
-        environ = {"FOLIOT_ADMIN_KEY": self._key, "FOLIOT_LOG_LEVEL": "warning"}
+    def _start_node(self, port: int, name: str = "node") -> tuple[Part, float]:
+        options = ["--port", str(port), "--database", self.url, "--data-dir", str(self._folder), "--no-worker"]
+        environ = {"FOLIOT_ADMIN_KEY": self.key, "FOLIOT_LOG_LEVEL": "warning", **self._environ}
         begin = time.perf_counter()
-        node = Part("node", ["-m", "foliot", "serve", *options], self._folder, environ)
+        node = Part(name, ["-m", "foliot", "serve", *options], self._folder, environ)
         try:
-            while not self._answers():
+            while not _answers(port):
                 node.check()
                 if time.perf_counter() - begin > START_SECONDS:
                     raise Broken(f"the node did not answer within {START_SECONDS} s:\n{node.log_end()}")
@@ -227,15 +238,16 @@ class Site:
             raise
         return node, time.perf_counter() - begin
 
-    def _answers(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=START_SECONDS)
-        try:
-            connection.request("GET", "/readyz")
-            return int(connection.getresponse().status) == 200
-        except OSError:
-            return False
-        finally:
-            connection.close()
+
+def _answers(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=START_SECONDS)
+    try:
+        connection.request("GET", "/readyz")
+        return int(connection.getresponse().status) == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
 
 
 def _text(file: IO[bytes]) -> str:

@@ -38,6 +38,8 @@ OTHER_VALUES: dict[str, Any] = {
     "lease_seconds": 60.5,
     "heartbeat_seconds": 2.5,
     "retention_days": 7.0,
+    "events": False,
+    "event_hours": 1.5,
     "tls_cert": "node.pem",
     "tls_key": "node.key",
     "tls_client_ca": "workers.pem",
@@ -49,6 +51,8 @@ OTHER_VALUES: dict[str, Any] = {
     "client_key": "me.key",
     "url": "https://jobs.example",
     "log_level": "debug",
+    "log_format": "json",
+    "otlp_endpoint": "http://collector:4318",
 }
 
 NEEDED = {  # what does not work alone
@@ -191,6 +195,9 @@ def test_a_wrong_value_of_the_file_is_refused_by_file_and_name() -> None:
         ({"resources": "cpu"}, "resources is 'cpu'; it must be names with values, as in a=1,b=2"),
         ({"labels": "zone=eu,=x"}, "labels is 'zone=eu,=x'; it must be names with values"),
         ({"log_level": "loud"}, "log_level is 'loud'; use debug, info, warning, error"),
+        ({"log_format": "xml"}, "log_format is 'xml'; use auto, text, json"),
+        ({"otlp_endpoint": "collector:4317"}, "otlp_endpoint is 'collector:4317'; use a collector's address"),
+        ({"otlp_endpoint": "grpc://me:pw@collector"}, "otlp_endpoint is 'grpc://me:***@collector'"),
         ({"processes": 0}, "processes is 0; it must be 1 or more"),
         ({"processes": 2}, "more than one process needs PostgreSQL"),
         ({"database": "mysql://db/foliot"}, "database is 'mysql://db/foliot'; use postgresql://"),

@@ -14,8 +14,10 @@ import msgspec
 
 PREFIX = "FOLIOT_"
 LOG_LEVELS = ("debug", "info", "warning", "error")
+LOG_FORMATS = ("auto", "text", "json")
 SECRETS = frozenset(("admin_key", "oidc_client_secret", "encryption_keys"))  # never shown, in no message
 HIDDEN = "***"
+_ADDRESSES = frozenset(("database", "otlp_endpoint"))  # which may have a password in them
 
 _KEY_ID = re.compile(r"[A-Za-z0-9._-]{1,32}")
 _PASSWORD = re.compile(r"^([^:]*://[^:/?#@]*):.*@|(?<=[?&]password=)[^&]*")
@@ -46,7 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     allow_commands: bool = False  # any program
     allow_command: str = ""  # or the programs that `command` jobs may run, with commas between
     command_user: str = ""  # whom they run as where the worker is root's
-    http_allow: str = ""  # what `http` jobs may call besides public addresses, as in 10.0.0.0/8,localhost:8080
+    http_allow: str = ""  # what `http` jobs and webhooks may call besides public ones: 10.0.0.0/8,localhost:8080
     admin_key: str = ""
     oidc_issuer: str = ""  # the identity provider; empty means none
     oidc_audience: str = ""  # whom tokens must be for; empty means the client id
@@ -57,11 +59,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     lease_seconds: float = 30
     heartbeat_seconds: float = 10
     retention_days: float = 30
+    events: bool = True  # whether changes are recorded; without it nobody can follow them, nor be alerted of them
+    event_hours: float = 72  # how long the record is kept
     url: str = ""  # where clients and workers find the node; empty means http://host:port
     ca_file: str = ""  # PEM: whom clients and workers trust to vouch for a node; empty means whom the system trusts
     client_cert: str = ""  # PEM: the certificate that they show
     client_key: str = ""
     log_level: str = "info"
+    log_format: str = "auto"  # text on a terminal, JSON elsewhere; or text, or json
+    otlp_endpoint: str = ""  # where traces are sent, as in http://collector:4318; empty means that none are made
 
     @property
     def store_url(self) -> str:
@@ -92,7 +98,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __repr__(self) -> str:
         shown = {
-            name: HIDDEN if name in SECRETS and value else masked(value) if name == "database" else value
+            name: HIDDEN if name in SECRETS and value else masked(value) if name in _ADDRESSES else value
             for name, value in msgspec.structs.asdict(self).items()
         }
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
@@ -209,7 +215,7 @@ def _check(settings: Settings) -> None:
     _key_ring(settings.encryption_keys)
     if not 0 <= settings.port <= 65535:
         raise SettingsError(f"port is {settings.port}; it must be 0 to 65535")
-    for name in ("heartbeat_seconds", "lease_seconds", "retention_days", "client_seconds"):
+    for name in ("heartbeat_seconds", "lease_seconds", "retention_days", "event_hours", "client_seconds"):
         if not 0 < getattr(settings, name) < math.inf:
             raise SettingsError(f"{name} is {getattr(settings, name):g}; it must be more than 0")
     for name in ("worker_concurrency", "max_connections"):
@@ -232,6 +238,13 @@ def _check(settings: Settings) -> None:
         raise SettingsError(f"database is {shown!r}; use postgresql://user@host/name or sqlite:///path")
     if settings.log_level.lower() not in LOG_LEVELS:
         raise SettingsError(f"log_level is {settings.log_level!r}; use {', '.join(LOG_LEVELS)}")
+    if settings.log_format not in LOG_FORMATS:
+        raise SettingsError(f"log_format is {settings.log_format!r}; use {', '.join(LOG_FORMATS)}")
+    if settings.otlp_endpoint and not settings.otlp_endpoint.startswith(("http://", "https://")):
+        raise SettingsError(
+            f"otlp_endpoint is {masked(settings.otlp_endpoint)!r}; use a collector's address for OTLP over HTTP, as in "
+            "http://collector:4318"
+        )
     if settings.admin_key and len(settings.admin_key) < 16:
         raise SettingsError("admin_key is shorter than 16 characters; make one with: openssl rand -hex 32")
     _check_tls(settings)

@@ -24,11 +24,13 @@ class Request:
     """A request under way: `hang_up` is the client going away, `messages` is what came back so far."""
 
     def __init__(self, app: Any, scope: dict[str, Any], chunks: list[bytes], *, whole: bool) -> None:
+        self._endless = scope["path"].rstrip("/").endswith("/events")
+        self._is_left = False
         self._chunks = chunks
         self._whole = whole
         self._gone = asyncio.Event()
         self.messages: asyncio.Queue[Any] = asyncio.Queue()
-        self.task = asyncio.create_task(app(scope, self._receive, self.messages.put))
+        self.task = asyncio.create_task(app(scope, self._receive, self._send))
 
     async def _receive(self) -> dict[str, Any]:
         if self._chunks:
@@ -37,10 +39,17 @@ class Request:
         await self._gone.wait()
         return {"type": "http.disconnect"}
 
+    async def _send(self, message: Any) -> None:
+        await self.messages.put(message)
+        if self._endless and self.messages.qsize() > 1 and self._is_left:
+            self.hang_up()
+
     def hang_up(self) -> None:
         self._gone.set()
 
     async def response(self) -> Response:
+        """What came back; a stream that does not end by itself is left after its first chunk."""
+        self._is_left = True
         await self.task
         start, *parts = [self.messages.get_nowait() for _ in range(self.messages.qsize())]
         headers = {name.decode(): value.decode() for name, value in start["headers"]}

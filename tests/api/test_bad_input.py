@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from foliot.wire import BATCH_LIMIT, LATER_FIELDS, JobId, JobType, QueueName
+from foliot.wire import BATCH_LIMIT, JobId, JobType, QueueName
 from tests.api.client import AsgiClient, Response
 
 JOBS = "/api/v1/jobs"
@@ -83,15 +83,6 @@ async def test_in_a_batch_a_wrong_field_is_named_with_its_job(
     assert told_field == f"jobs[3].{field}"
     assert message in told
     assert (await client.get(JOBS)).json() == []
-
-
-@pytest.mark.parametrize("name", LATER_FIELDS)
-async def test_a_field_to_come_is_refused_as_not_supported_yet(client: AsgiClient, name: str) -> None:
-    body = {"job_type": "echo", name: None}
-    assert only_field(await client.post(JOBS, body)) == (name, "not supported yet")
-    assert only_field(await client.request("PUT", f"{JOBS}/a", {name: None})) == (name, "not supported yet")
-    batch = await client.post(f"{JOBS}/batch", {"jobs": [body]})
-    assert only_field(batch) == (f"jobs[0].{name}", "not supported yet")
 
 
 async def test_the_one_required_field_is_asked_for(client: AsgiClient) -> None:

@@ -170,7 +170,13 @@ async def test_what_can_not_be_done_now_says_when_to_come_back() -> None:
 
 async def test_a_node_is_ready_while_its_store_answers(node: Node, client: AsgiClient) -> None:
     assert (await client.get("/healthz")).json() == {"status": "ok"}
-    assert (await client.get("/readyz")).json() == {"status": "ready"}
+    ready = (await client.get("/readyz")).json()
+    assert ready["status"] == "ready"
+    assert [(check["name"], check["status"]) for check in ready["checks"]] == [
+        ("store", "ok"),
+        ("schema", "ok"),
+        ("clock", "ok"),
+    ]
 
 
 async def test_a_node_without_its_store_is_alive_and_says_when_to_come_back(tmp_path: Path) -> None:
@@ -181,6 +187,13 @@ async def test_a_node_without_its_store_is_alive_and_says_when_to_come_back(tmp_
     answer = await client.get(JOBS)
     assert (answer.status, answer.headers["content-type"]) == (503, "application/problem+json")
     assert int(answer.headers["retry-after"]) >= 1
+    ready = await client.get("/readyz", headers={"x-request-id": "find-me"})
+    assert (ready.status, ready.headers["content-type"]) == (503, "application/problem+json")
+    assert int(ready.headers["retry-after"]) >= 1
+    told = ready.json()
+    assert (told["type"], told["request_id"]) == ("urn:foliot:problem:unavailable", "find-me")
+    assert [(check["name"], check["status"]) for check in told["checks"]] == [("store", "failed")]
+    assert str(tmp_path) not in ready.body.decode(), "it is for everybody to see"
 
 
 async def test_the_answer_of_a_call_is_never_cached(bare: AsgiClient) -> None:

@@ -23,6 +23,8 @@ PLAIN: dict[str, Any] = {
     "waiting": 0,
     "running": 0,
     "oldest_wait": None,
+    "notify": None,
+    "objective": None,
     "version": 1,
 }
 

@@ -24,9 +24,20 @@ async def test_a_job_comes_with_all_that_is_needed_to_run_it(client: AsgiClient)
     await client.post(JOBS, {"job_type": "echo", "job_id": "a", "payload": {"n": 1}, "timeout": "5m"})
     worker = await Worker.register(client)
     (job,) = await worker.take()
-    assert set(job) == set(AssignedJob.__struct_fields__) - {"secret_fields"}  # only of a job that has some
+    only_where_there_are_some = {"secret_fields", "queue", "trace", "trace_links"}
+    assert set(job) == set(AssignedJob.__struct_fields__) - only_where_there_are_some
     assert (job["job_id"], job["attempt"], job["payload"], job["timeout"]) == ("a", 1, {"n": 1}, 300)
     assert (await client.get(WORKERS)).json()[0]["running"] == ["a"]
+
+
+async def test_a_job_keeps_the_trace_that_it_was_submitted_in(client: AsgiClient) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    jobs = [{"job_type": "echo", "queue": "mail"}, {"job_type": "echo"}]
+    await client.post(f"{JOBS}/batch", {"jobs": jobs}, headers={"traceparent": trace})
+    await client.post(JOBS, {"job_type": "echo"}, headers={"traceparent": "00-no-trace-at-all"})
+    worker = await Worker.register(client)
+    found = sorted((job.get("trace", ""), job.get("queue", "")) for job in await worker.take(3))
+    assert found == [("", ""), (trace, ""), (trace, "mail")]
 
 
 async def test_a_report_with_another_token_is_rejected(client: AsgiClient) -> None:

@@ -34,6 +34,7 @@ IN_WORDS = {  # an empty string in the code means something that a reader is tol
     "ca_file": "whom the system trusts",
     "client_cert": "none",
     "client_key": "none",
+    "otlp_endpoint": "no traces",
 }
 
 

@@ -89,6 +89,7 @@ def make_attempt(**changes: Any) -> Attempt:
         claimed=NOW,
         started=None,
         ended=NOW,
+        admitted=NOW,
     )
     return msgspec.structs.replace(attempt, **changes)
 

@@ -8,7 +8,8 @@ from email.utils import format_datetime
 import pytest
 from aiohttp import web
 
-from foliot.handlers.http import BODY_KEPT, retry_after
+from foliot.handlers.http import BODY_KEPT
+from foliot.outbound import retry_after
 from foliot.wire import to_micros
 from tests.worker.lone_runner import LoneRunner, assigned, error_of, result_of
 

@@ -8,6 +8,7 @@ import pytest
 from foliot.clock import OffsetClock, WallClock, monotonic, wall
 from foliot.domain.access import ADMIN
 from foliot.domain.duration import DAY, HOUR, SECOND
+from foliot.domain.feed import ALL_STATUSES, Position
 from foliot.domain.ids import NODES, IdMaker
 from foliot.domain.job import Ended
 from foliot.node import duties
@@ -216,8 +217,10 @@ async def test_what_is_past_is_taken_away_and_what_lives_stays(
     lease = await scene.running(worker)
     idle = await scene.worker()
     done = passed(store, "forget_workers")
-    run(Prune(store, Ahead(), retention=30 * DAY))
+    assert (await store.read_feed(Position(), 100, mask=ALL_STATUSES)).batches
+    run(Prune(store, Ahead(), retention=30 * DAY, events_kept=3 * DAY))
     await done.wait()
+    assert not (await store.read_feed(Position(), 100, mask=ALL_STATUSES)).batches
     found = await store.load([*(record.job.id for record in ended), lease.id])
     assert list(found) == [lease.id]
     left = {known.id for known, _ in await store.workers()}

@@ -37,12 +37,12 @@ class Server(uvicorn.Server):
 class ServedNode:
     """`requests` are those that arrived, as "POST /api/v1/jobs"; `keys` the idempotency keys that came with them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: Any) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.requests: list[str] = []
         self.keys: list[str] = []
-        self._settings = Settings(data_dir=str(folder), admin_key=KEY)
+        self._settings = Settings(data_dir=str(folder), admin_key=KEY, **settings)
         self._thread = LoopThread()
         self._app: Any = None
         self._workers: list[Any] = []
@@ -84,7 +84,7 @@ class ServedNode:
     async def _stop(self) -> None:
         for worker in self._workers:
             await worker.stop()
-        self._node.services.dispatch.close()
+        self._node.services.close()
         self._server.should_exit = True
         await self._serving
         await self._node.stop()

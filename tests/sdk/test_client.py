@@ -8,9 +8,9 @@ from msgspec import Raw
 
 from foliot import AsyncClient, Client, Foliot
 from foliot.sdk.failures import BadInput, Conflict, NotFound, Stale, refusal
-from foliot.sdk.log_stream import events
 from foliot.sdk.loop_thread import LoopThread, Steps
 from foliot.sdk.requester import _next_cursor
+from foliot.sdk.server_events import Message, messages
 from foliot.wire import CalendarBody, ConcurrencyBody, FilterBody, PreviewBody, SubmitBody, UpdateBody
 from tests.sdk.served_node import KEY, ServedNode
 
@@ -209,13 +209,14 @@ def test_the_next_page_is_read_from_the_link() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 async def test_events_are_read_whatever_way_they_are_cut(size: int) -> None:
-    text = b': keep-alive\n\nid: 1\ndata: {"a":1}\n\nid: 2\r\ndata: x\r\ndata:y\r\n\r\ndata: unfinished\n'
+    text = b': keep-alive\n\nid: 1\ndata: {"a":1}\n\nid: 2\r\ndata: x\r\ndata:y\r\n\r\nid: 3\n\n\ndata: unfinished\n'
 
     async def chunks():
         for start in range(0, len(text), size):
             yield text[start : start + size]
 
-    assert [data async for data in events(chunks())] == [b'{"a":1}', b"x\ny"]
+    told = [message async for message in messages(chunks())]
+    assert told == [Message("1", b'{"a":1}'), Message("2", b"x\ny"), Message("3", None)]
 
 
 def test_a_step_that_is_given_up_ends_before_the_iterator_is_closed() -> None:

@@ -11,6 +11,8 @@ from foliot.api.routes import ROUTES, Route
 from foliot.wire import (
     BackfillBody,
     BatchBody,
+    ChannelBody,
+    ChannelUpdateBody,
     KeyBody,
     LimitBody,
     ManyBody,
@@ -18,8 +20,11 @@ from foliot.wire import (
     PreviewBody,
     RegisterBody,
     RetryManyBody,
+    RuleBody,
     ScheduleBody,
+    SilenceBody,
     SubmitBody,
+    WebhookBody,
 )
 from tests.api.client import AsgiClient, Response
 
@@ -36,6 +41,11 @@ EXAMPLES: dict[type, dict[str, Any]] = {
     RegisterBody: {"name": "new"},
     KeyBody: {"name": "new", "role": "viewer"},
     NamespaceBody: {"name": "new"},
+    RuleBody: {"name": "new", "on": "failed", "channels": ["the-channel"]},
+    ChannelBody: {"name": "new", "url": "json://127.0.0.1:1/"},
+    ChannelUpdateBody: {"url": "json://127.0.0.1:1/"},
+    SilenceBody: {"for": "1h"},
+    WebhookBody: {"url": "https://receiver.example.org/", "events": ["*"]},
 }
 QUERIES = {"/api/v1/schedules/preview": "cron=0+9+*+*+*"}
 PROTECTED = tuple(route for route in ROUTES if route.permission != "none")

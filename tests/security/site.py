@@ -5,12 +5,16 @@ from typing import Any
 
 from foliot.api import create_app
 from foliot.domain.access import Role
-from foliot.wire import BASE_PATH
+from foliot.domain.alert import Trouble
+from foliot.domain.ids import show
+from foliot.store.base import Incident
+from foliot.wire import BASE_PATH, encode
 from tests.api.client import KEY, AsgiClient, Response
 from tests.api.worker import Worker
 from tests.service.conftest import ManualClock
 from tests.service.meddling import Meddling
 from tests.service.network import Network
+from tests.service.told import carry
 
 HOME = "here"
 MARK = "planted-7d1f"  # in every text of the home namespace that is not an id
@@ -75,7 +79,12 @@ class Site:
         expect(await home.post(f"{BASE_PATH}/schedules", plan), 201)
         expect(await home.post(f"{BASE_PATH}/queues/line/pause"), 200)
         expect(await home.post(f"{BASE_PATH}/job-types/kind/pause"), 200)
+        webhook_id, delivery_id = await self._make_webhook(home)
         key = await self.make_key("viewer")
+        channel = {"name": "the-channel", "url": f"json://127.0.0.1:1/{MARK}"}
+        expect(await home.post(f"{BASE_PATH}/channels", channel), 201)
+        rule = {"name": "the-rule", "on": "failed", "match": {"tag": MARK}, "channels": ["the-channel"]}
+        expect(await home.post(f"{BASE_PATH}/alerts", rule), 201)
         self.names = {
             "job_id": "the-later",
             "schedule_id": "plan",
@@ -85,7 +94,29 @@ class Site:
             "key": "account",
             "key_id": key["key_id"],
             "namespace": HOME,
+            "channel": "the-channel",
+            "rule": "the-rule",
+            "incident_id": await self._make_incident(),
+            "webhook_id": webhook_id,
+            "delivery_id": delivery_id,
         }
+
+    async def _make_webhook(self, home: AsgiClient) -> tuple[str, str]:
+        """A webhook with something on its way to it."""
+        body = {"url": f"https://receiver.example.org/{MARK}", "events": ["job.scheduled"], "match": {"tag": MARK}}
+        webhook = expect(await home.post(f"{BASE_PATH}/webhooks", body), 201)["webhook_id"]
+        await carry(self.world.store, self.world.services.webhooks, self.clock.now())
+        (delivery,) = expect(await home.get(f"{BASE_PATH}/webhooks/{webhook}/deliveries"), 200)
+        return webhook, delivery["delivery_id"]
+
+    async def _make_incident(self) -> str:
+        now = self.clock.now()
+        trouble = Trouble(kind="failed", group="line/kind", first=now, last=now, detail=MARK, channels=("the-channel",))
+        incident = Incident(
+            id=7, namespace=HOME, rule="the-rule", subject="failed:line/kind", body=encode(trouble).decode(), opened=now
+        )
+        assert await self.world.store.save_incidents([incident])
+        return show("i_", 7)
 
 
 async def _submit(client: AsgiClient, body: object) -> None:

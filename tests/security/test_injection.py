@@ -1,13 +1,16 @@
 """Texts that would run or break something go in through every field and parameter, and come out as what they are."""
 
+import asyncio
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from foliot.api.routes import HEADERS, ROUTES, Route
 from foliot.wire import BASE_PATH
@@ -19,7 +22,8 @@ from tests.security.requests import NAMED, PROTECTED, READS, WRITES, address, bo
 from tests.security.site import Site, expect
 
 FIRST_OF_ITS_BODY = {route.body: route for route in reversed(WRITES) if route.body}
-LISTS = [route for route in READS if "{" not in route.path]
+STREAM = f"{BASE_PATH}/events"
+LISTS = [route for route in READS if "{" not in route.path and not route.metrics and route.path != STREAM]
 
 
 def check(answer: Response, where: object) -> None:
@@ -31,16 +35,46 @@ def check(answer: Response, where: object) -> None:
         assert "\t" not in value, (where, name, value)
         assert value.isascii(), (where, name, value)
     assert answer.headers["x-content-type-options"] == "nosniff"
-    if answer.body:
+    if answer.headers.get("content-type", "").startswith("application/openmetrics-text"):
+        assert list(text_string_to_metric_families(answer.body.decode()))
+    elif answer.headers.get("content-type") == "text/event-stream":
+        assert read_stream(answer.body), where
+    elif answer.body:
         assert answer.headers["content-type"] in ("application/json", "application/problem+json"), where
         msgspec.json.decode(answer.body)
         assert not set(answer.body) & set(range(0x20)), where
     assert "forged" not in answer.headers.get("set-cookie", "")
 
 
+def read_stream(body: bytes) -> list[Any]:
+    """The lines of a stream; what is data must be JSON on one of them."""
+    read = []
+    for line in body.decode().strip("\n").split("\n"):
+        name, _, value = line.partition(": ")
+        assert (name in ("id", "event", "data") and not set(line.encode()) & set(range(0x20))) or not line, line
+        read.append(msgspec.json.decode(value) if name == "data" else value)
+    return read
+
+
+async def all_events(client: AsgiClient) -> list[str]:
+    """The texts of all that is told of what has happened."""
+    request = client.start("GET", f"{STREAM}?after=start")
+    seen: list[str] = []
+    start = await request.messages.get()
+    assert start["status"] == 200
+    with suppress(TimeoutError):
+        async with asyncio.timeout(5) as patience:
+            while True:
+                seen += _texts(read_stream((await request.messages.get())["body"]))
+                patience.reschedule(asyncio.get_running_loop().time() + 0.05)
+    request.hang_up()
+    await request.task
+    return seen
+
+
 async def read_everything(client: AsgiClient, site: Site) -> list[str]:
     """All lists to their ends, and each object in them by every route; the texts that were seen."""
-    seen: list[str] = []
+    seen = await all_events(client)
     ids: dict[str, set[str]] = {name: {value} for name, value in site.names.items()}
     for route in LISTS:
         answer = await client.get(address(route, {}))
@@ -56,7 +90,7 @@ async def read_everything(client: AsgiClient, site: Site) -> list[str]:
                 break
             answer = await client.get(answer.headers["link"].split(">")[0][1:])
     for route in READS:
-        if route not in LISTS:
+        if route not in LISTS and not route.metrics and route.path != STREAM:
             (name,) = [name for name in ids if f"{{{name}}}" in route.path]
             for value in sorted(ids[name])[:60]:
                 answer = await client.get(address(route, {name: quote(value, safe="")}))

@@ -11,6 +11,7 @@ from foliot.domain.access import ADMIN
 from foliot.domain.duration import SECOND
 from foliot.domain.ids import JOB, WORKER, IdMaker, JobKey, WorkerKey, parse
 from foliot.domain.job import Record
+from foliot.outbound import AllowList
 from foliot.service import Services
 from foliot.service.sealing import Sealer
 from foliot.service.wake import Wake
@@ -44,6 +45,7 @@ class World:
         heartbeat: float = 10,
         sealer: Sealer | None = None,
         ids: IdMaker | None = None,
+        allowed: AllowList | None = None,
     ) -> None:
         self.store = store
         self.clock = clock or ManualClock()
@@ -57,6 +59,7 @@ class World:
             lease=round(lease * SECOND),
             heartbeat=round(heartbeat * SECOND),
             sealer=sealer,
+            allowed=allowed,
         )
 
     async def submit(self, job_type: str = "echo", **fields: object) -> str:

@@ -65,6 +65,7 @@ def _meddled(name: str) -> Any:
 
 for _name in (
     "acquire_node",
+    "add_lateness",
     "admit",
     "append_logs",
     "beat",
@@ -84,9 +85,11 @@ for _name in (
     "next_deadline",
     "notify",
     "occupied_lanes",
+    "open_incidents",
     "peek_due",
     "peek_schedules",
     "put_queue",
+    "read_feed",
     "refund",
     "release",
     "release_node",
@@ -97,6 +100,7 @@ for _name in (
     "schedule",
     "set_limits",
     "standings",
+    "take_notices",
     "upstream",
 ):
     setattr(Meddling, _name, _meddled(_name))

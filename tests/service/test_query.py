@@ -8,7 +8,7 @@ import pytest
 
 from foliot.domain.access import ADMIN, Caller
 from foliot.domain.duration import SECOND
-from foliot.domain.errors import BadInput, NotFound, Unavailable
+from foliot.domain.errors import BadInput, NotFound
 from foliot.domain.job import Lane
 from foliot.service import query as query_module
 from foliot.service.rates import Rate
@@ -215,10 +215,3 @@ async def test_workers_of_several_namespaces_are_told_apart(world: World) -> Non
     assert (await query.job(mine, ADMIN)).reason is None
     assert (await query.job(theirs, stranger)).reason == "no_worker"
     assert (await query.job(mine, ADMIN)).reason is None
-
-
-async def test_a_node_is_ready_when_its_store_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    await world.services.ready()
-    await world.store.close()
-    with pytest.raises(Unavailable):
-        await world.services.ready()

@@ -14,7 +14,7 @@ from foliot.store.sqlite import SqliteStore
 from tests.postgres_server import Databases
 from tests.store.builders import Scene
 
-MakeStore = Callable[[], Store]
+MakeStore = Callable[..., Store]
 
 _FAST = Path("/dev/shm")  # where the system has it: commits there wait for no disk
 
@@ -40,16 +40,16 @@ def migrated(postgres: Databases) -> str:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def make_store(request: pytest.FixtureRequest) -> Iterator[MakeStore]:
-    """Makes closed stores, all on the same fresh database."""
+    """Makes closed stores, all on the same fresh database; what else a store is to know is passed on."""
     if request.param == "sqlite":
         path = request.getfixturevalue("folder") / "foliot.db"
-        yield lambda: SqliteStore(str(path))
+        yield lambda **options: SqliteStore(str(path), **options)
         return
     from foliot.store.postgres import PostgresStore
 
     databases: Databases = request.getfixturevalue("postgres")
     url = databases.create_database(template=request.getfixturevalue("migrated"))
-    yield lambda: PostgresStore(url)
+    yield lambda **options: PostgresStore(url, **options)
     databases.drop_database(url)
 
 

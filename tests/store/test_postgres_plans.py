@@ -56,6 +56,7 @@ class Filled:
         self.queue_names: list[str] = []
         self.lanes: list[int] = []
         self.fair_keys: list[str] = []
+        self.stamp = (HUGE >> 32, 1)  # of a batch that is taken back
 
     async def fill(self) -> None:
         scene = self.scene
@@ -313,12 +314,14 @@ NOTHING = [None] * ASKED
 async def test_dispatch_looks_at_little_more_than_it_gives(filled: Filled) -> None:
     now, lane, day = filled.scene.now, [filled.lane], Day.at(filled.scene.now).suffix
     marks = (lane, [0], [0])
-    claim = await filled.explain("claim", lane, [filled.worker], [ASKED], *marks, 5, now, TIMEOUT_GRACE, [False])
+    claim = await filled.explain(
+        "claim", lane, [filled.worker], [ASKED], *marks, 5, now, TIMEOUT_GRACE, [False], *filled.stamp
+    )
     assert claim["Actual Rows"] == ASKED
     check(claim, day=day)
     check(await filled.explain("heads", *marks, ASKED))
     check(await filled.explain("occupied_lanes", *marks))
-    admit = await filled.explain("admit", filled.waiting)
+    admit = await filled.explain("admit", filled.waiting, *filled.stamp)
     assert admit["Actual Rows"] == ASKED
     check(admit)
     check(await filled.explain("peek_due", now + HOUR, ASKED))
@@ -343,14 +346,14 @@ async def test_changes_look_only_at_the_rows_they_name(filled: Filled) -> None:
     states, times = [int(State.COMPLETED)] * ASKED, [now] * ASKED
     statuses = [int(AttemptStatus.SUCCESS)] * ASKED
     nonces = [filled.nonce] * ASKED
-    ends = (NOTHING, nonces, states, NOTHING, times, statuses, NOTHING, NOTHING, NOTHING, NOTHING)
+    ends = (NOTHING, nonces, states, NOTHING, times, statuses, NOTHING, NOTHING, NOTHING, NOTHING, now, *filled.stamp)
     end = await filled.explain("end_leases", filled.leased, *ends)
     assert end["Actual Rows"] == 2 * ASKED  # the jobs, and the schedules of which they were runs
     assert ways(end, "open_runs") == {"open_runs_pkey"}
     check(end, day=day)
     versions = [1] * ASKED
     for query, keys in (("end_waiting", filled.waiting), ("end_ready", filled.ready)):
-        plan = await filled.explain(query, keys, versions, states, NOTHING, times, NOTHING, NOTHING)
+        plan = await filled.explain(query, keys, versions, states, NOTHING, times, NOTHING, NOTHING, now, *filled.stamp)
         assert plan["Actual Rows"] == ASKED
         assert ways(plan, query.removeprefix("end_")) == {f"{query.removeprefix('end_')}_pkey"}
         check(plan, day=day)
@@ -474,7 +477,7 @@ async def test_jobs_are_taken_out_of_their_lane_by_rank(filled: Filled, fair: bo
 async def test_a_claim_from_many_lanes_looks_at_the_queue_of_each(filled: Filled) -> None:
     lanes, zeros = filled.lanes, [0] * ASKED
     workers, ones, limited = [filled.worker] * ASKED, [1] * ASKED, [True] * ASKED
-    claim = (lanes, workers, ones, lanes, zeros, zeros, 5, filled.scene.now, TIMEOUT_GRACE, limited)
+    claim = (lanes, workers, ones, lanes, zeros, zeros, 5, filled.scene.now, TIMEOUT_GRACE, limited, *filled.stamp)
     plan = await filled.explain("claim", *claim)
     assert ways(plan, "queues") == {"queues_pkey"}
     assert ways(plan, "lanes") == {"lanes_pkey"}
@@ -494,7 +497,7 @@ async def test_a_move_with_a_key_goes_by_the_same_ways(filled: Filled) -> None:
     await filled.connection.execute(
         "update waiting set limit_id = $1 where id = any($2::bigint[])", filled.crowded, filled.waiting
     )
-    admit = await filled.explain("admit", filled.waiting)
+    admit = await filled.explain("admit", filled.waiting, *filled.stamp)
     assert admit["Actual Rows"] == ASKED
     assert ways(admit, "waiting") == {"waiting_pkey"}
     check(admit)
@@ -583,6 +586,38 @@ async def test_look_ups_go_by_key_and_only_into_their_day(filled: Filled) -> Non
     check(await filled.explain("append_logs", *lines, ["x"] * ASKED), day=day)
 
 
+async def test_the_record_is_read_from_where_each_writer_is(filled: Filled) -> None:
+    """Thousands of batches in two days, of writers most of which have ended."""
+    now, sql = filled.scene.now, filled.connection
+    await sql.execute("insert into event_writers overriding system value select 1000 + n from generate_series(1, 20) n")
+    for begin in (now, now + DAY):
+        await sql.execute(
+            "insert into events (writer, number, time, mask, ids) "
+            "select 1001 + n % 20, $1::bigint + n, $1, 4, array[n] from generate_series(1, $2::int) n",
+            begin,
+            10 * ROWS,
+        )
+    writers = [1000 + number for number in range(1, 21)]
+    last = [now + DAY + 10 * ROWS - 10 * ASKED] * 20
+    for arguments, found in (
+        ((2000, writers, last, ASKED, 4), ASKED + 20),
+        ((2000, writers, [HUGE] * 20, ASKED, 4), 20),
+        ((2000, [], [], ASKED, 4), 0),
+    ):
+        plan = await filled.explain("read_feed", *arguments)
+        assert plan["Actual Rows"] == found
+        check(plan, bound=20 * ASKED)
+        assert all(way.endswith("_pkey") for day in (now, now + DAY) for way in ways(plan, _feed_day(day)))
+    end = await filled.explain("feed_end")
+    assert max(visited(step) for step in steps(end) if step.get("Relation Name", "").startswith("events_")) <= 50
+    gone = await filled.explain("forget_writers", writers)
+    assert max(visited(step) for step in steps(gone) if step.get("Relation Name", "").startswith("events_")) <= 50
+
+
+def _feed_day(time: int) -> str:
+    return f"events_{Day.at(time).suffix}"
+
+
 @pytest.mark.parametrize(
     ("query", "statuses"),
     [
@@ -620,8 +655,8 @@ async def test_a_snapshot_held_open_elsewhere_does_not_make_claims_crawl(databas
     begin = store._marks.look(lane).columns()
     assert begin[2][0] in {job.id for job in jobs}
     claim = (lane, [worker.id], [1])
-    full = await filled.explain("claim", *claim, lane, [0], [0], 9, scene.now, TIMEOUT_GRACE, [False])
-    marked = await filled.explain("claim", *claim, *begin, 9, scene.now, TIMEOUT_GRACE, [False])
+    full = await filled.explain("claim", *claim, lane, [0], [0], 9, scene.now, TIMEOUT_GRACE, [False], *filled.stamp)
+    marked = await filled.explain("claim", *claim, *begin, 9, scene.now, TIMEOUT_GRACE, [False], *filled.stamp)
     assert full["Actual Rows"] == marked["Actual Rows"] == 1
     assert marked["Shared Hit Blocks"] * 5 < full["Shared Hit Blocks"]
     (claimed,) = await scene.claim(worker, last, 5)

@@ -19,7 +19,7 @@ from foliot.domain.duration import DAY, SECOND
 from foliot.domain.errors import SchemaMismatch, StoreFull, Unavailable, Unstorable
 from foliot.domain.graph import On
 from foliot.domain.ids import JobKey
-from foliot.domain.job import Ended, Ready, State
+from foliot.domain.job import Ended, Ready, Record, State
 from foliot.domain.placement import Order
 from foliot.domain.retry import Retry
 from foliot.domain.states import transition
@@ -386,7 +386,7 @@ async def test_the_stores_clock_is_the_one_it_was_given(path: str) -> None:
         assert await scene.store.save_schedules([step]) == {schedule.id}
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3, 6])
 async def test_a_database_of_an_older_schema_with_jobs_in_it_is_brought_up_to_date(folder: Path, version: int) -> None:
     new, old = str(folder / "new.db"), str(folder / "old.db")
     async with opened(new) as scene:
@@ -396,6 +396,7 @@ async def test_a_database_of_an_older_schema_with_jobs_in_it_is_brought_up_to_da
         ended = await scene.ended(State.FAILED, job_type="other", queue="mail", schedule_id="nightly")
         keys = [queued.id, waiting.id, lease.id, ended.job.id]
         before = await scene.store.load(keys)
+        before[ended.job.id] = _before_admitted_was_noted(ended)
     _copy_to_older(new, old, version)
     async with opened(old) as scene:
         assert await scene.store.load(keys) == before
@@ -415,6 +416,13 @@ async def test_a_database_of_an_older_schema_with_jobs_in_it_is_brought_up_to_da
         assert _schema(migrated) == _schema(made)
 
 
+def _before_admitted_was_noted(record: Record) -> Record:
+    assert isinstance(record.row, Ended)
+    assert record.row.last is not None
+    last = msgspec.structs.replace(record.row.last, admitted=None)
+    return msgspec.structs.replace(record, row=msgspec.structs.replace(record.row, last=last), last=last)
+
+
 def _copy_to_older(new: str, old: str, version: int) -> None:
     """The same rows in the tables and columns that there were at that version."""
     with contextlib.closing(sqlite3.connect(old)) as connection, connection:
@@ -428,7 +436,7 @@ def _copy_to_older(new: str, old: str, version: int) -> None:
         for (table,) in tables:
             if table != "schema_version":
                 columns = ", ".join(column[1] for column in connection.execute(f"PRAGMA main.table_info({table})"))
-                connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")
+                connection.execute(f"INSERT OR REPLACE INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")
 
 
 def _schema(connection: sqlite3.Connection) -> list[tuple[str, str]]:
@@ -516,8 +524,9 @@ HOT = {
     "reopen_runs": ("[]",),
     "forget_ledger": (1, 1),
     "delete_ready": ("[]",),
-    "ended_leases": ("[]",),
-    "end_leases": (1,) * 11,
+    "leases_to_end": ("[]",),
+    "end_leases": (1,) * 9,
+    "events_after": (1, 1, 1),
     "mark_leases": (1,) * 6,
     "forget_attempts": ("[]",),
     "list_for_key": (1, 1),

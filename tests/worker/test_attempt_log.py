@@ -2,13 +2,37 @@
 
 import pytest
 
+from foliot.domain.duration import SECOND
 from foliot.wire import LOG_LINE_LIMIT
-from foliot.worker.attempt_log import CHARACTERS, LINES, AttemptLog, clean
+from foliot.worker.attempt_log import BURST, CHARACTERS, LINES, PER_SECOND, AttemptLog, clean
+
+
+class Watch:
+    """What time it is, for a log that counts lines by it; with `step` each look takes that long."""
+
+    def __init__(self, step: int = 0) -> None:
+        self.time = 0
+        self.step = step
+
+    def __call__(self) -> int:
+        self.time += self.step
+        return self.time
 
 
 @pytest.fixture
 def log() -> AttemptLog:
-    return AttemptLog(lambda: None)
+    """Of a handler that takes a second for each line."""
+    return AttemptLog(lambda: None, now=Watch(SECOND))
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch()
+
+
+@pytest.fixture
+def fast_log(watch: Watch) -> AttemptLog:
+    return AttemptLog(lambda: None, now=watch)
 
 
 def texts(log: AttemptLog) -> list[str]:
@@ -48,6 +72,60 @@ def test_a_line_without_end_does_not_fill_the_memory(log: AttemptLog) -> None:
     kept = texts(log)
     assert sum(map(len, kept)) <= LOG_LINE_LIMIT + 200
     assert "were dropped" in kept[-1]
+
+
+def test_lines_that_come_too_fast_are_left_out_and_counted(watch: Watch, fast_log: AttemptLog) -> None:
+    for number in range(BURST + 500):
+        fast_log.line("INFO", str(number))
+    assert texts(fast_log) == [str(number) for number in range(BURST)]
+    watch.time += SECOND
+    fast_log.write("INFO", "".join(f"{number}\n" for number in range(PER_SECOND + 3)))
+    mark, *kept = texts(fast_log)
+    assert mark.startswith("500 lines were left out here")
+    assert kept == [str(number) for number in range(PER_SECOND)]
+    fast_log.close()
+    (last,) = texts(fast_log)
+    assert last.startswith("3 lines were left out here")
+
+
+def test_a_flood_has_one_gap_a_second_and_not_one_between_any_two_lines(watch: Watch, fast_log: AttemptLog) -> None:
+    for _ in range(5 * 1000):
+        watch.time += SECOND // 1000
+        fast_log.line("INFO", "x")
+    kept = texts(fast_log)
+    marks = [text for text in kept if "left out here" in text]
+    assert len(marks) <= 5
+    assert BURST <= len(kept) <= BURST + 5 * (PER_SECOND + 1)
+
+
+def test_after_silence_a_burst_passes_again(watch: Watch, fast_log: AttemptLog) -> None:
+    for _ in range(2):
+        for number in range(BURST):
+            fast_log.line("INFO", str(number))
+        watch.time += BURST // PER_SECOND * SECOND
+    fast_log.close()
+    assert len(texts(fast_log)) == 2 * BURST
+
+
+def test_what_a_worker_says_itself_is_kept_whatever_the_handler_wrote(fast_log: AttemptLog) -> None:
+    for number in range(BURST + 1):
+        fast_log.line("INFO", str(number))
+    fast_log.note("ERROR", "it failed")
+    fast_log.close()
+    *_, mark, error = texts(fast_log)
+    assert mark.startswith("1 line was left out here")
+    assert error == "it failed"
+
+
+def test_what_a_worker_says_of_a_full_log_is_kept(log: AttemptLog) -> None:
+    for number in range(LINES + 1):
+        log.line("INFO", str(number))
+    log.note("ERROR", "it failed")
+    log.close()
+    log.note("ERROR", "too late")
+    *_, error, dropped = texts(log)
+    assert error == "it failed"
+    assert dropped.startswith("1 more lines")
 
 
 def test_what_is_written_after_the_end_is_nobodys(log: AttemptLog) -> None:

@@ -76,7 +76,7 @@ async def test_more_lines_than_a_call_carries_leave_in_several_before_the_end(ou
     one = attempt(outbox)
     count = LINES_PER_CALL * 2
     for number in range(count):
-        one.line("INFO", str(number))
+        one.note("INFO", str(number))  # at any rate
     end(outbox, one)
     seen: list[str] = []
     while not (batch := outbox.take(whole=False)).ended:

@@ -8,7 +8,7 @@ import itertools
 import logging
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -22,12 +22,16 @@ from foliot.api.headers import check_consistency, request_id
 from foliot.api.openapi import make_document
 from foliot.api.query import QueryReader
 from foliot.api.routes import ROUTES, Route
+from foliot.clock import monotonic
 from foliot.domain.access import Caller, Permission
 from foliot.domain.errors import FoliotError, Forbidden, NotFound
 from foliot.service import Services
-from foliot.wire import KeyBody, ManyBody, NamespaceBody, ScheduleBody, encode
+from foliot.telemetry import logs
+from foliot.telemetry.counters import count
+from foliot.wire import ChannelBody, KeyBody, ManyBody, NamespaceBody, RuleBody, ScheduleBody, encode
 
 LOG = logging.getLogger("foliot.api")
+ACCESS = logging.getLogger("foliot.access")
 
 # A parameter is an id; whatever could not be one finds nothing, and never reaches a store.
 _PARAMETER = r"[A-Za-z0-9._:@-]{1,128}"
@@ -45,10 +49,11 @@ _EVENTS = (b"content-type", b"text/event-stream")
 class Prepared:
     """A route and what its requests need, made once."""
 
-    __slots__ = ("audited", "body", "is_open", "query", "route")
+    __slots__ = ("audited", "body", "is_open", "name", "query", "route")
 
     def __init__(self, route: Route) -> None:
         self.route = route
+        self.name = f"{route.method} {route.path}"
         self.is_open = route.permission == "none"
         self.audited = route.audited
         self.body = BodyReader(route.body, required=route.body_required) if route.body else None
@@ -56,6 +61,7 @@ class Prepared:
 
 
 Methods = dict[str, Prepared]
+Found = tuple[Prepared | None, str, dict[str, str]]
 
 
 class Application:
@@ -81,10 +87,23 @@ class Application:
             return
         headers = dict(scope["headers"])
         ours = request_id(headers) or b"%s-%x" % (self._request_prefix.encode(), next(self._requests))
+        before = logs.REQUEST.get()
+        logs.REQUEST.set(ours.decode("ascii"))
+        try:
+            if ACCESS.isEnabledFor(logging.DEBUG):
+                send = _noting(scope, send)
+            await self._serve(scope, headers, ours, receive, send)
+        finally:
+            logs.REQUEST.set(before)
+
+    async def _serve(
+        self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes], ours: bytes, receive: Receive, send: Send
+    ) -> None:
         status = 200
+        found = self._find(scope["path"], "GET" if scope["method"] == "HEAD" else scope["method"])
         answer: Answer | EventStream
         try:
-            status, answer = await self._answer(scope, headers, receive, ours)
+            status, answer = await self._answer(scope, headers, receive, ours, found)
         except ClientGone:
             return
         except FoliotError as error:
@@ -93,17 +112,19 @@ class Application:
             known = ours.decode("ascii")
             LOG.exception("request %s: %s %a failed", known, scope["method"], scope["path"])
             answer = problem(Internal(known), known)
+        shown = 200 if isinstance(answer, EventStream) else answer.status or status
+        count("http_requests", found[0].name if found[0] else "none", f"{shown // 100}xx")
         if isinstance(answer, EventStream):
             await _stream(scope, answer, ours, receive, send)
         else:
             await _write(answer, status, ours, send, head=scope["method"] == "HEAD")
 
     async def _answer(
-        self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes], receive: Receive, ours: bytes
+        self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes], receive: Receive, ours: bytes, place: Found
     ) -> tuple[int, Answer | EventStream]:
         path, method = scope["path"], scope["method"]
         source = scope["client"][0] if scope.get("client") else ""
-        found, allow, names = self._find(path, "GET" if method == "HEAD" else method)
+        found, allow, names = place
         permission: Permission = "none" if path in self._open else found.route.permission if found else "known"
         try:
             entry = await self._door.enter(headers, method, permission, source=source)
@@ -162,7 +183,7 @@ class Application:
                 subject = encode(body.filter).decode()
             case KeyBody():
                 subject = f"name={body.name} role={body.role} namespace={body.namespace or caller.namespace}"
-            case NamespaceBody():
+            case NamespaceBody() | RuleBody() | ChannelBody():
                 subject = f"name={body.name}"
             case ScheduleBody():
                 subject = f"schedule_id={body.schedule_id or ''}"
@@ -174,7 +195,7 @@ class Application:
             outcome=outcome,
         )
 
-    def _find(self, path: str, method: str) -> tuple[Prepared | None, str, dict[str, str]]:
+    def _find(self, path: str, method: str) -> Found:
         """The route, or None and the methods that would do (none where nothing is there). A static path and a shape may
         share an address: `POST /jobs/cancel` cancels many, `GET /jobs/cancel` reads the job of that name."""
         static = self._static.get(path)
@@ -210,6 +231,22 @@ def shape(path: str) -> re.Pattern[str]:
 def _make_pages(routes: Sequence[Route]) -> Pages:
     document = make_document(routes)
     return Pages(document=encode(document), page=make_page(routes, document))
+
+
+def _noting(scope: Mapping[str, Any], send: Send) -> Send:
+    """Writes a line when the answer is complete. Its query is left out: it may tell what nobody else is to know."""
+    begun = monotonic()
+    status = 0
+
+    async def noted(message: MutableMapping[str, Any]) -> None:
+        nonlocal status
+        status = message.get("status", status)
+        await send(message)
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            took = (monotonic() - begun) / 1000
+            ACCESS.debug("%s %a %d in %.1f ms", scope["method"], scope["path"], status, took)
+
+    return noted
 
 
 async def _write(answer: Answer, status: int, ours: bytes, send: Send, *, head: bool) -> None:

@@ -1,7 +1,7 @@
 """The calls on jobs."""
 
-from collections.abc import AsyncIterator, Awaitable
-from typing import Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Protocol, TypeVar
 
 from msgspec import Raw
 
@@ -11,6 +11,7 @@ from foliot.api.paging import paged
 from foliot.api.query import JobsQuery, LogsQuery, given, next_link
 from foliot.domain.access import Caller
 from foliot.domain.errors import BadInput
+from foliot.telemetry import traceparent, tracing
 from foliot.wire import (
     BASE_PATH,
     BatchBody,
@@ -25,6 +26,8 @@ from foliot.wire import (
     encode,
 )
 
+Kept = TypeVar("Kept")
+
 KEEP_ALIVE = b": \n\n"
 
 
@@ -33,7 +36,10 @@ class NoFields(Body, frozen=True, kw_only=True):
 
 
 async def submit_job(call: Call[SubmitBody, None]) -> Answer:
-    submitted = await call.services.submit.one(call.body, call.raw, call.caller, request_key(call.headers))
+    key = request_key(call.headers)
+    submitted = await _traced(
+        call, 1, lambda trace: call.services.submit.one(call.body, call.raw, call.caller, key, trace)
+    )
     return Answer(
         submitted,
         status=200 if submitted.duplicate else 201,
@@ -42,7 +48,14 @@ async def submit_job(call: Call[SubmitBody, None]) -> Answer:
 
 
 async def submit_batch(call: Call[BatchBody, None]) -> Answer:
-    return Answer(await call.services.submit.batch(call.body, call.raw, call.caller, request_key(call.headers)))
+    key = request_key(call.headers)
+    return Answer(
+        await _traced(
+            call,
+            len(call.body.jobs),
+            lambda trace: call.services.submit.batch(call.body, call.raw, call.caller, key, trace),
+        )
+    )
 
 
 async def read_job(call: Call[None, None]) -> Answer:
@@ -133,6 +146,19 @@ async def read_logs(call: Call[None, LogsQuery]) -> Answer | EventStream:
 
 async def read_result(call: Call[None, None]) -> Answer:
     return Answer(Raw(await call.services.query.result(call.job_id, call.caller)))
+
+
+async def _traced(
+    call: Call[SubmitBody, None] | Call[BatchBody, None], jobs: int, work: Callable[[str | None], Awaitable[Kept]]
+) -> Kept:
+    """What `work` does with the trace that the jobs are to be kept with: the caller's; or, where this node traces, a
+    span of its own within the caller's."""
+    trace = traceparent.parse(call.headers.get(b"traceparent"))
+    tracer = tracing.active()
+    if tracer is None:
+        return await work(trace)
+    with tracer.submit(trace, route=call.path, jobs=jobs) as own:
+        return await work(own)
 
 
 class _Change(Protocol):

@@ -13,7 +13,6 @@ import msgspec
 from msgspec import inspect
 
 from foliot.domain.errors import BadInput
-from foliot.wire import LATER_FIELDS, UpdateBody
 
 _PLACE = re.compile(r" - at (?:`key` in )?`\$([^`]*)`\Z")
 _STEP = re.compile(r"\.([^.\[\]]+)|(\[)")
@@ -64,8 +63,6 @@ def _no_such_field(name: str, target: inspect.Type | None) -> str:
     struct = next((each for each in members(target) if isinstance(each, inspect.StructType)), None)
     if struct is None:
         return "there is no such field"
-    if issubclass(struct.cls, UpdateBody) and name in LATER_FIELDS:
-        return "not supported yet"
     near = difflib.get_close_matches(name, [field.encode_name for field in struct.fields], n=1)
     return f"there is no such field; did you mean {near[0]}?" if near else "there is no such field"
 

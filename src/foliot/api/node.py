@@ -1,14 +1,19 @@
 """The calls about the node and the cluster: is it well, who is there, how much goes on, and what it can be asked."""
 
+from typing import Literal
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from foliot.api.call import Answer, Call
+from foliot.api.errors import problem
+from foliot.domain.errors import Unavailable
+from foliot.telemetry import logs
+from foliot.wire import Problem
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """`ok` or `ready`."""
-
-    status: str
+    status: Literal["ok"]
 
 
 async def healthz(call: Call[None, None]) -> Answer:
@@ -17,8 +22,15 @@ async def healthz(call: Call[None, None]) -> Answer:
 
 
 async def readyz(call: Call[None, None]) -> Answer:
-    await call.services.ready()
-    return Answer(Health(status="ready"))
+    """What stands between this node and its work, if anything does."""
+    found = await call.services.health.readiness()
+    if found.status == "ready":
+        return Answer(found)
+    wrong = "; ".join(f"{each.name} {each.detail}" for each in found.checks if each.status == "failed")
+    answer = problem(Unavailable(f"This node is not ready: {wrong}."), logs.REQUEST.get() or "")
+    assert isinstance(answer.value, Problem)
+    answer.value = replace(answer.value, checks=found.checks)
+    return answer
 
 
 async def list_nodes(call: Call[None, None]) -> Answer:
@@ -27,6 +39,10 @@ async def list_nodes(call: Call[None, None]) -> Answer:
 
 async def read_stats(call: Call[None, None]) -> Answer:
     return Answer(await call.services.query.stats(call.caller))
+
+
+async def read_store(call: Call[None, None]) -> Answer:
+    return Answer(await call.services.health.facts(call.caller))
 
 
 async def read_forecast(call: Call[None, None]) -> Answer:

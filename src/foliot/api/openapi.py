@@ -105,6 +105,8 @@ def who(permission: Permission) -> str:
 
 def _responses(route: Route, schemas: dict[int, Json]) -> Json:
     content: Json = {"text/html": {"schema": {"type": "string"}}} if route.page else {}
+    if route.metrics:
+        content = {kind: {"schema": {"type": "string"}} for kind in ("application/openmetrics-text", "text/plain")}
     if route.answer is not None:
         content = {"application/json": {"schema": _portable(schemas[id(route.answer)])}}
     if "Last-Event-ID" in route.headers:

@@ -15,7 +15,7 @@ MEANINGS = {
     FAILED: "the job failed, or what was asked could not be done",
     WRONG_USE: "wrong use: an option, a setting or the input is not valid",
     CANCELLED: "the job was cancelled",
-    NOT_FOUND: "there is no such job, schedule, queue, worker, key, namespace or result",
+    NOT_FOUND: "what was named is not there: no such job, schedule, queue, worker, key, rule, webhook or result",
     NO_NODE: "the node is not reachable, not able to answer, or refuses the key",
     INTERRUPTED: "stopped by Ctrl-C",
 }

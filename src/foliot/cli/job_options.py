@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from foliot.cli.notify_options import NOTIFY_OPTIONS, notify_body, notify_given
+
 if TYPE_CHECKING:
     from foliot.wire import DependsOn
 
@@ -144,6 +146,7 @@ OPTIONS = (
         metavar="FIELD",
         help="A part of the payload that no read shows, such as db.password; may repeat.",
     ),
+    *NOTIFY_OPTIONS,
 )
 
 
@@ -168,6 +171,8 @@ def asked_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     fields |= {name: given[name] for name in ("unique_key", "fair_key") if given[name]}
     if given["secret_fields"]:
         fields["secret_fields"] = list(given["secret_fields"])
+    if notify_given(given):
+        fields["notify"] = notify_body(given)
     return fields
 
 

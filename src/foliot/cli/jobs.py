@@ -11,6 +11,7 @@ from foliot.cli.connection import with_client
 from foliot.cli.failed import failed
 from foliot.cli.filters import filter_body, filter_options
 from foliot.cli.graph import graph
+from foliot.cli.notify_options import notify_text
 from foliot.cli.paging import collect, page_options, tell_of_more
 from foliot.cli.show import (
     amounts_text,
@@ -135,6 +136,7 @@ def get(client: "Client", job_id: str, as_json: bool) -> None:
             ("tags", ", ".join(job.tags) or None),
             ("owner", job.owner or None),
             ("schedule", job.schedule_id),
+            ("notify", notify_text(job.notify)),
             ("created", show_moment(job.created_time, now)),
             ("payload", bytes(job.payload).decode() if job.payload is not UNSET else None),
             ("error", error_text(job.last_error, full=True) if job.last_error is not UNSET else None),

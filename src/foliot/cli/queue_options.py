@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foliot.cli.job_options import HIGHEST_LIMIT, once
+from foliot.cli.notify_options import NOTIFY_OPTIONS, OBJECTIVE_OPTION, notify_body, notify_given, objective_body
 from foliot.cli.show import plain, some
 from foliot.cli.times import DURATION, show_exact
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 # The words and bounds of the API, named here so that help needs no heavy import; a test compares.
 POLICIES = ("fifo", "priority", "fair")
-RESETTABLE = ("policy", "aging", "weight", "weights", "max_concurrency", "rate_limit")
+RESETTABLE = ("policy", "aging", "weight", "weights", "max_concurrency", "rate_limit", "notify", "objective")
 LOWEST_WEIGHT, HIGHEST_WEIGHT = 0.001, 1000
 SHARES_SHOWN = 20
 
@@ -100,6 +101,8 @@ OPTIONS = (
         metavar="N",
         help="With a rate: so many more at once after a quiet time.  [default: 0]",
     ),
+    *NOTIFY_OPTIONS,
+    OBJECTIVE_OPTION,
     click.option(
         "--reset",
         multiple=True,
@@ -118,21 +121,32 @@ def queue_options(function: Callable[..., None]) -> Callable[..., None]:
 
 def set_fields(given: Given, present: "Callable[[], QueueInfo | None]") -> tuple[dict[str, Any], int | None]:
     """What the client's `set_queue` is given, and the version that it was made from: None where none had to be read.
-    The API replaces shares and the rate as a whole, so that to change a part of one, what is there now is filled up."""
+    The API replaces shares, the rate and whom to tell as a whole, so that to change a part of one, what is there now is
+    filled up."""
     fields = {name: given[name] for name in ("policy", "aging", "weight", "max_concurrency") if given[name] is not None}
     shares = once(given["shares"], "--share")
     rate, burst = given["rate"], given["burst"]
-    named = {*fields, *(("weights",) if shares else ()), *(() if rate is burst is None else ("rate_limit",))}
+    if given["objective"] is not None:
+        fields["objective"] = objective_body(given["objective"])
+    telling = notify_given(given)
+    named = {
+        *fields,
+        *(("weights",) if shares else ()),
+        *(() if rate is burst is None else ("rate_limit",)),
+        *(("notify",) if telling else ()),
+    }
     if twice := named & {*given["reset"]}:
         raise click.UsageError(f"{min(twice)} can not be given and reset at once")
     if not (named or given["reset"]):
         raise click.UsageError("set what? Give at least one option, such as --policy or --max-concurrency")
     fields |= dict.fromkeys(given["reset"])
-    if not shares and (rate is None) == (burst is None):
+    if not shares and not telling and (rate is None) == (burst is None):
         if rate is not None:
             fields["rate_limit"] = (*rate, burst)
         return fields, None
     info = present()
+    if telling:
+        fields["notify"] = notify_body(given, info.notify if info else None)
     if shares:
         merged = {**(info.weights if info else {}), **shares}
         fields["weights"] = {key: weight for key, weight in merged.items() if weight != 1}

@@ -7,6 +7,7 @@ import click
 
 from foliot.cli.connection import with_client
 from foliot.cli.control import change_each
+from foliot.cli.notify_options import notify_text, objective_text
 from foliot.cli.paging import collect, page_options, tell_of_more
 from foliot.cli.queue_options import idle_rules, limits_text, policy_text, queue_options, set_fields, shares_text
 from foliot.cli.show import count_text, json_option, print_fields, print_json, print_table, status_text
@@ -88,6 +89,8 @@ def show(client: "Client", name: str, as_json: bool) -> None:
             ("weight", f"{found.weight:g}"),
             ("shares", shares_text(found) or None),
             ("limits", limits_text(found) or None),
+            ("notify", notify_text(found.notify)),
+            ("objective", objective_text(found.objective)),
             ("waiting", _waiting_text(found)),
             ("running", f"{found.running:,}"),
             ("oldest", None if found.oldest_wait is None else f"waits for {show_span(found.oldest_wait)}"),
@@ -102,6 +105,8 @@ def show(client: "Client", name: str, as_json: bool) -> None:
     foliot queues set mail --policy fair --share tenant-a=3 --share tenant-b=0.5
     foliot queues set mail --max-concurrency 10 --rate 100/1s --burst 20
     foliot queues set reports --policy priority --aging 10m --weight 2
+    foliot queues set mail --notify-on failed --notify-on late --late-after 30s --channel ops
+    foliot queues set mail --objective "99% within 1s over 7d" --notify-on slo --channel ops
     foliot queues set mail --reset rate_limit --reset max_concurrency
     """,
 )
@@ -120,7 +125,14 @@ def set_(client: "Client", name: str, as_json: bool, **given: Any) -> None:
     if as_json:
         print_json(found)
         return
-    told = (policy_text(found), f"weight {found.weight:g}", limits_text(found), shares_text(found))
+    told = (
+        policy_text(found),
+        f"weight {found.weight:g}",
+        limits_text(found),
+        shares_text(found),
+        f"tells of {notify}" if (notify := notify_text(found.notify)) else None,
+        objective_text(found.objective),
+    )
     click.echo(f"{found.queue} {'; '.join(filter(None, told))}")
     if idle := idle_rules(found):
         click.echo(idle, err=True)

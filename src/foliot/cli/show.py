@@ -44,6 +44,14 @@ STATUS_STYLES = {
     "missed": "red",
     "expired": "red",
     "waiting": "blue",
+    "open": "red",
+    "acknowledged": "yellow",
+    "silenced": "bright_black",
+    "resolved": "green",
+    "pending": "blue",
+    "delivered": "green",
+    "failing": "red",
+    "off": "bright_black",
 }
 LEVEL_STYLES = {"DEBUG": "bright_black", "INFO": "blue", "WARNING": "yellow", "ERROR": "red"}
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")

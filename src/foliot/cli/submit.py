@@ -31,6 +31,7 @@ PRIORITIES = ("high", "medium", "low", *"0123456789")
     foliot submit mail - --delay 10m --priority high --max-attempts 5 < payload.json
     foliot submit report --depends-on extract --depends-on audit:any --concurrency account-42=1
     foliot submit train --resource gpu=1 --resource memory=8Gi --require zone=eu --unique-key train-daily
+    foliot submit report --notify-on failed --notify-on late --late-after 30s --channel ops
     foliot submit --batch jobs.jsonl
     """,
 )

@@ -1,9 +1,8 @@
 """Following a job to its end: its log, its progress, its changes of status."""
 
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,11 +12,11 @@ from foliot.cli.exits import code_of_status
 from foliot.cli.show import LEVEL_STYLES, STATUS_STYLES, console, plain, print_json
 
 if TYPE_CHECKING:
+    from foliot.sdk.async_client import AsyncClient
     from foliot.sdk.client import Client
     from foliot.wire import JobInfo, LogInfo
 
-FIRST_LOOK_SECONDS = 0.05
-LONGEST_LOOK_SECONDS = 0.5
+PROGRESS_SECONDS = 0.5
 LINES = 1000
 INDENT = " " * 21  # up to where a message begins
 
@@ -72,31 +71,72 @@ def watch(client: "Client", job_id: str, *, quiet: bool = False) -> "JobInfo":
 
 
 def _watch(client: "Client", job_id: str, *, quiet: bool) -> "JobInfo":
+    client.get(job_id)
+    be_patient(client)
+    if quiet:
+        return client.wait(job_id)
+    with _screen() as screen:
+        return client.thread.run(lambda: _follow(client.aio, job_id, screen))
+
+
+async def _follow(client: "AsyncClient", job_id: str, screen: "_Screen") -> "JobInfo":
+    """Its log up to its end, which is the end of the log; what else is seen of it meanwhile is told as it comes."""
+    import asyncio
+
+    beside = [asyncio.create_task(_show_changes(client, job_id, screen))]
+    if screen.moves:
+        beside.append(asyncio.create_task(_show_progress(client, job_id, screen)))
+    try:
+        async for line in client.follow_logs(job_id):
+            screen.log(line)
+    finally:
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
+    job = await client.get(job_id)
+    screen.show(job)
+    return job
+
+
+async def _show_changes(client: "AsyncClient", job_id: str, screen: "_Screen") -> None:
+    """Every change of status but the end, which is told when the log is through."""
+    from foliot.domain.errors import FoliotError
+    from foliot.domain.status import is_ended
+    from foliot.sdk.event import Event
+    from foliot.sdk.event_stream import Lost, follow
+
+    try:
+        async for told in follow(client, [("job_id", job_id)]):
+            if isinstance(told, Lost):
+                continue
+            job = told.job if isinstance(told, Event) else await client.get(job_id)
+            if job is not None and not is_ended(job.status):
+                screen.show(job)
+    except FoliotError:
+        if not screen.moves:  # else it is looked at already
+            await _show_progress(client, job_id, screen)
+
+
+async def _show_progress(client: "AsyncClient", job_id: str, screen: "_Screen") -> None:
+    """How far it is: nothing tells of that but a look."""
+    import asyncio
+
+    from foliot.domain.errors import FoliotError
     from foliot.domain.status import is_ended
 
-    after, step = None, FIRST_LOOK_SECONDS
-    with _screen(quiet=quiet) as screen:
-        while True:
-            # The job before its log: a line is stored before or with the end that follows it, so none is missed.
-            job = client.get(job_id)
-            be_patient(client)
-            for line in () if quiet else _lines_so_far(client, job_id, None, after):
-                screen.log(line)
-                after, step = line.log_id, FIRST_LOOK_SECONDS
+    with suppress(FoliotError):  # the log, which is followed beside it, tells what is wrong
+        while not is_ended((job := await client.get(job_id)).status):
             screen.show(job)
-            if is_ended(job.status):
-                return job
-            time.sleep(step)
-            step = min(step * 1.3, LONGEST_LOOK_SECONDS)
+            await asyncio.sleep(PROGRESS_SECONDS)
 
 
 class _Screen:
     """Where a watched job is shown: a bar that moves on a terminal, else only lines."""
 
-    def __init__(self, bar: Any = None, *, quiet: bool = False) -> None:
+    def __init__(self, bar: Any = None) -> None:
+        self.moves = bar is not None
         self._bar = bar
         self._task = bar.add_task("", total=None, note="") if bar else None
-        self._quiet = quiet
         self._seen: tuple[str, int, bool] | None = None
 
     def log(self, line: "LogInfo") -> None:
@@ -104,7 +144,7 @@ class _Screen:
 
     def show(self, job: "JobInfo") -> None:
         seen = (job.status, job.attempt, job.cancel_requested)
-        if not self._quiet and seen != self._seen:
+        if seen != self._seen:
             self._seen = seen
             self._print(_headline(job), err=True)
         if self._bar:
@@ -128,9 +168,9 @@ class _Screen:
 
 
 @contextmanager
-def _screen(*, quiet: bool) -> Iterator[_Screen]:
-    if quiet or not sys.stderr.isatty():
-        yield _Screen(quiet=quiet)
+def _screen() -> Iterator[_Screen]:
+    if not sys.stderr.isatty():
+        yield _Screen()
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 

@@ -115,6 +115,7 @@ def worker(
 
         handlers = load_handlers(permissions_of(settings))
     from foliot.domain.duration import SECOND, parse_duration
+    from foliot.main.telemetry import start_logs, start_traces
     from foliot.worker.program import REFUSED, run_worker
     from foliot.worker.worker import Worker
 
@@ -130,6 +131,8 @@ def worker(
         grace=parse_duration(grace, "grace") / SECOND,
         trust=connection.trust,
     )
+    start_logs(settings)
+    start_traces(settings, service="foliot-worker")
     code = run_worker(made, schedules)
     ctx.exit(NO_NODE if code == REFUSED else code)
 

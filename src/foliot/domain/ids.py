@@ -30,6 +30,7 @@ class IdMaker:
             raise ValueError(f"node number {node} is not within 0 to {NODES - 1}")
         if not 0 <= shard < SHARDS:
             raise ValueError(f"shard number {shard} is not within 0 to {SHARDS - 1}")
+        self.node = node
         self._origin = (shard << (NODE_BITS + SEQUENCE_BITS)) | (node << SEQUENCE_BITS)
         self._slot = (floor >> _TIME_SHIFT) + 1 << SEQUENCE_BITS if floor else 0
         self.last = floor

@@ -100,6 +100,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     unique_key: str | None = None
     fair_key: str | None = None  # None: its owner
     secret_fields: tuple[str, ...] = ()  # of its payload, written and never shown
+    notify: str | None = None  # JSON: whom to tell of what; None: as its queue has it
+    trace: str | None = None  # the trace it was submitted in, as W3C's `traceparent`
 
 
 class Narrow(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +120,7 @@ class Narrow(msgspec.Struct, frozen=True, kw_only=True):
     tries_left: int
     lost: int
     version: int
-    since: Micros  # when this row was written
+    since: Micros  # when this row was written; of a lease: when the job had become ready
     limit_id: int | None = None
     ties: int = 0  # of `Ties`
 
@@ -164,6 +166,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     ended: Micros | None
     error: str | None = None
     exit_code: int | None = None
+    admitted: Micros | None = None  # when only a worker was missing; unknown of attempts from before it was noted
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

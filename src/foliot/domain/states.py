@@ -153,7 +153,7 @@ def claim(row: Ready, event: e.Claim, now: Micros) -> Lease:
         tries_left=row.tries_left - 1,
         lost=row.lost,
         version=row.version + 1,
-        since=now,
+        since=row.since,
         limit_id=row.limit_id,
         ties=row.ties,
         worker=event.worker,
@@ -390,6 +390,7 @@ def _attempt(lease: Lease, event: e.Event, now: Micros) -> Attempt:
         ended=now,
         error=getattr(event, "error", None),
         exit_code=getattr(event, "exit_code", None),
+        admitted=lease.since,
     )
 
 

@@ -4,8 +4,6 @@ was told to allow."""
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -14,18 +12,25 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from foliot import __version__, clock
 from foliot.handlers.payload import bad_payload, read_payload
-from foliot.outbound import AddressNotAllowed, AllowList, BadAddress, NoAnswer, OutboundClient, RedirectRefused
+from foliot.outbound import (
+    AddressNotAllowed,
+    AllowList,
+    BadAddress,
+    NoAnswer,
+    OutboundClient,
+    RedirectRefused,
+    retry_after,
+)
 from foliot.outbound.client import url_shown
 from foliot.sdk.context import JobContext
 from foliot.sdk.errors import Fatal, Retry
 from foliot.sdk.handler import Handler
-from foliot.wire import to_micros
+from foliot.telemetry import tracing
 
 BODY_KEPT = 256 * 1024
 SHOWN_IN_ERROR = 500
 DEFAULT_SECONDS = 30.0
 MOST_SECONDS = 3600.0
-LONGEST_WAIT = 24 * 3600.0
 RETRIABLE = frozenset({408, 425, 429})
 HEADERS_KEPT = ("content-type", "content-length", "date", "etag", "location", "last-modified", "retry-after")
 # They say where a request ends and who is on its way: a payload that could set them could hide a second request.
@@ -71,6 +76,9 @@ class HttpCaller:
         _check_headers(wanted.headers)
         body, headers = _body(wanted)
         headers.setdefault("Idempotency-Key", context.idempotency_key)
+        trace = tracing.current()
+        if trace is not None and not any(name.lower() == "traceparent" for name in headers):
+            headers["traceparent"] = trace
         shown = url_shown(wanted.url)
         try:
             answer = await self._client.request(
@@ -134,23 +142,6 @@ def _judge(wanted: HttpPayload, status: int, headers: Mapping[str, str], body: b
     if status in RETRIABLE or status >= 500:
         raise Retry(message, after=retry_after(headers.get("Retry-After"), clock.wall()), code=f"http_{status}")
     raise Fatal(message, code=f"http_{status}")
-
-
-def retry_after(value: str | None, now: int) -> float | None:
-    """Seconds of a Retry-After header: a number, or a date. What can not be read is as if not given; no service may
-    put a job off for more than a day."""
-    if value is None:
-        return None
-    value = value.strip()
-    if value.isascii() and value.isdigit():
-        return min(float(value), LONGEST_WAIT)
-    try:
-        time: datetime = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    return min(max(0.0, (to_micros(time) - now) / 1_000_000), LONGEST_WAIT)
 
 
 def _shown(headers: Mapping[str, str], body: bytes) -> Any:

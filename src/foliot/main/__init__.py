@@ -30,7 +30,7 @@ async def open_node(settings: Settings) -> "Node":
         return RelyingParty.of(settings, clock)
 
     name = f"{socket.gethostname()}:{os.getpid()}"
-    node = Node(make_store(settings.store_url), settings, name=name, identity=identity)
+    node = Node(make_store(settings.store_url, recording=settings.events), settings, name=name, identity=identity)
     await node.start()
     return node
 

@@ -5,16 +5,20 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import unquote
 
 from foliot.api import create_app
+from foliot.main.telemetry import start_traces, stop_traces
 from foliot.node.node import Node
+from foliot.sdk.failures import refusal
 from foliot.sdk.handler import Handler
 from foliot.settings import PREFIX, Settings
 from foliot.store.base import Store
 from foliot.worker import Worker
+
+PIECES_AHEAD = 8  # of a stream, before the node waits
 
 
 class InProcess:
@@ -27,10 +31,51 @@ class InProcess:
     async def call(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, dict[str, str], bytes]:
+        answer: dict[str, Any] = {"status": 500, "headers": {}}
+        parts: list[bytes] = []
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                answer["status"] = message["status"]
+                answer["headers"] = {name.decode(): value.decode() for name, value in message["headers"]}
+            elif message["type"] == "http.response.body":
+                parts.append(message.get("body", b""))
+
+        await self._app(self._scope(method, path, headers), _given(body), send)
+        return answer["status"], answer["headers"], b"".join(parts)
+
+    async def stream(self, path: str, headers: Mapping[str, str] | None = None) -> AsyncIterator[bytes]:
+        """An answer that does not end, in the pieces that it comes in. The node waits for who takes them."""
+        status, found = 500, dict[str, str]()
+        pieces: asyncio.Queue[bytes | None] = asyncio.Queue(PIECES_AHEAD)
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            nonlocal status, found
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                found = {name.decode(): value.decode() for name, value in message["headers"]}
+            elif message.get("body"):
+                await pieces.put(message["body"])
+
+        async def run() -> None:
+            await self._app(self._scope("GET", path, headers), _given(None), send)
+            await pieces.put(None)
+
+        running = asyncio.create_task(run())
+        try:
+            while (piece := await pieces.get()) is not None:
+                if status != 200:
+                    raise refusal(status, found, piece)
+                yield piece
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+
+    def _scope(self, method: str, path: str, headers: Mapping[str, str] | None) -> dict[str, Any]:
         path, _, query = path.partition("?")
         sent = {name.lower().encode(): value.encode() for name, value in (headers or {}).items()}
         sent[b"authorization"] = self._authorization
-        scope = {
+        return {
             "type": "http",
             "asgi": {"version": "3.0"},
             "http_version": "1.1",
@@ -43,26 +88,20 @@ class InProcess:
             "client": None,
             "server": None,
         }
-        answer: dict[str, Any] = {"status": 500, "headers": {}}
-        parts: list[bytes] = []
-        given = False
 
-        async def receive() -> MutableMapping[str, Any]:
-            nonlocal given
-            if given:
-                await asyncio.Event().wait()
-            given = True
-            return {"type": "http.request", "body": body or b"", "more_body": False}
 
-        async def send(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                answer["status"] = message["status"]
-                answer["headers"] = {name.decode(): value.decode() for name, value in message["headers"]}
-            elif message["type"] == "http.response.body":
-                parts.append(message.get("body", b""))
+def _given(body: bytes | None) -> Callable[[], Awaitable[MutableMapping[str, Any]]]:
+    """A request that is all there, from a caller that does not hang up by a word."""
+    given = False
 
-        await self._app(scope, receive, send)
-        return answer["status"], answer["headers"], b"".join(parts)
+    async def receive() -> MutableMapping[str, Any]:
+        nonlocal given
+        if given:
+            await asyncio.Event().wait()
+        given = True
+        return {"type": "http.request", "body": body or b"", "more_body": False}
+
+    return receive
 
 
 class EmbeddedNode:
@@ -79,7 +118,11 @@ class EmbeddedNode:
         self._leaving: list[Worker] = []
 
     async def start(self) -> None:
-        settings = Settings(encryption_keys=os.environ.get(f"{PREFIX}ENCRYPTION_KEYS", ""))
+        settings = Settings(
+            encryption_keys=os.environ.get(f"{PREFIX}ENCRYPTION_KEYS", ""),
+            otlp_endpoint=os.environ.get(f"{PREFIX}OTLP_ENDPOINT", ""),
+        )
+        start_traces(settings, service="foliot")
         self._node = Node(self._store, settings, name="embedded")
         await self._node.start()
         self.transport = InProcess(create_app(self._node.services, admin_key=self._key), self._key)
@@ -96,6 +139,7 @@ class EmbeddedNode:
     async def stop(self) -> None:
         await asyncio.gather(self._worker.stop(), *map(_see_off, self._leaving))
         await self._node.stop()
+        stop_traces()  # not on a thread: while a program ends none can be started
 
     async def _start_worker(self) -> Worker:
         worker = Worker(

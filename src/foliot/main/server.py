@@ -24,6 +24,7 @@ from foliot.main.database_transit import warn_of_open_transit
 from foliot.main.embedded import InProcess
 from foliot.main.greeting import greeting
 from foliot.main.listener import bind, make_room
+from foliot.main.telemetry import start_logs, start_traces, stop_traces
 from foliot.main.tls import server_tls
 from foliot.main.web_server import WebServer
 from foliot.settings import PREFIX, Settings, SettingsError
@@ -39,7 +40,7 @@ SHORT_LIFE = 5_000_000  # microseconds: a process that ends sooner has hardly st
 
 def run_server(settings: Settings) -> int:
     """Until a signal ends it; the exit code. Raises `SettingsError` or `FoliotError` where it can not start."""
-    logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    start_logs(settings)
     try:
         offer_of(settings.worker_concurrency, settings.worker_resources)
     except BadInput as error:  # before anything is started
@@ -51,6 +52,7 @@ def run_server(settings: Settings) -> int:
     settings = msgspec.structs.replace(settings, port=listener.getsockname()[1])
     if settings.processes > 1:
         return _supervise(settings, listener)
+    start_traces(settings, service="foliot")
     try:
         import uvloop
     except ImportError:  # not made for Windows
@@ -94,6 +96,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
     await asyncio.wait([serving])
     with contextlib.suppress(FoliotError):
         await node.stop()
+    stop_traces()
     return 1 if node.lost.is_set() else 0
 
 

@@ -6,14 +6,15 @@ from foliot.settings import SettingsError
 from foliot.store.base import Store
 
 
-def make_store(url: str) -> Store:
+def make_store(url: str, *, recording: bool = True) -> Store:
+    """With `recording` off no record of what happens is kept."""
     if url.startswith("sqlite:"):
         from foliot.store.sqlite import SqliteStore
 
-        return SqliteStore(sqlite_path(url))
+        return SqliteStore(sqlite_path(url), recording=recording)
     from foliot.store.postgres import PostgresStore
 
-    return PostgresStore(url)
+    return PostgresStore(url, recording=recording)
 
 
 async def migrate_store(url: str) -> list[str]:

@@ -108,16 +108,21 @@ class Heartbeat(Running):
 class Prune(Running):
     """Makes room for the coming days and takes away what is past."""
 
-    def __init__(self, store: Store, clock: Clock, *, retention: Micros) -> None:
+    def __init__(self, store: Store, clock: Clock, *, retention: Micros, events_kept: Micros) -> None:
         super().__init__()
         self._store = store
         self._clock = clock
         self._retention = retention
+        self._events_kept = events_kept
 
     async def round(self) -> None:
         now = self._clock.now()
         await self._store.prepare_days(now)
         while await self._store.forget(now - self._retention, PRUNE_CHUNK):
+            pass
+        while await self._store.forget_feed(now - self._events_kept):
+            pass
+        while await self._store.forget_watch(now - self._retention, PRUNE_CHUNK):
             pass
         await self._store.forget_workers(now - WORKER_KEPT)
         await asyncio.sleep(PRUNE_EVERY)

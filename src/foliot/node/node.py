@@ -5,10 +5,14 @@ from collections.abc import Callable
 
 from foliot import __version__
 from foliot.clock import Clock, OffsetClock
-from foliot.domain.duration import DAY, SECOND
+from foliot.domain.duration import DAY, HOUR, SECOND
 from foliot.domain.ids import IdMaker
+from foliot.node.deliver import Deliver, allowed_by
 from foliot.node.duties import NODE_LEASE, Expiry, Heartbeat, Looker, Prune, Recovery, measure
 from foliot.node.fire import Fire, Settle
+from foliot.node.lateness import LatenessKeeper
+from foliot.node.learn import Learn
+from foliot.node.notify import Notify
 from foliot.node.peers import Peers
 from foliot.node.porter import Porter
 from foliot.node.queues import Order, Pace, Rules
@@ -16,6 +20,8 @@ from foliot.node.relay import Listener, Relay
 from foliot.node.release import Release, Tokens
 from foliot.node.running import Running
 from foliot.node.timekeeper import Timekeeper
+from foliot.node.watch import Watch
+from foliot.outbound import OutboundClient
 from foliot.service import Services
 from foliot.service.access import Identity
 from foliot.service.sealing import Sealer
@@ -75,7 +81,7 @@ class Node:
         self._number, self._ids = lease.number, IdMaker(node=lease.number, floor=lease.floor)
         peers = Peers(lease.number)
         worker_lease, heartbeat = round(settings.lease_seconds * SECOND), round(settings.heartbeat_seconds * SECOND)
-        sealer = Sealer(settings.key_ring)
+        sealer, allowed = Sealer(settings.key_ring), allowed_by(settings)
         self.services = Services(
             store,
             clock,
@@ -85,7 +91,10 @@ class Node:
             heartbeat=heartbeat,
             sealer=sealer,
             identity=self._identity(clock),
+            events_kept=round(settings.event_hours * HOUR),
+            allowed=allowed,
         )
+        await self.services.definitions.refresh()
         beat = Heartbeat(store, clock, wake, self._ids, peers, lease)
         self.lost = beat.lost
         self._duties = [
@@ -103,8 +112,32 @@ class Node:
             Expiry(store, self.services.recover, clock, wake),
             Recovery(self.services.recover, lease=worker_lease),
             Looker(self.services.dispatch),
+            Learn(self.services.definitions, wake),
+            Deliver(
+                store,
+                clock,
+                self.services.webhooks,
+                self.services.deliveries,
+                OutboundClient(allowed, agent=f"foliot/{__version__}"),
+            ),
+            Watch(
+                store,
+                clock,
+                wake,
+                lease.number,
+                self.services.definitions,
+                self.services.webhooks,
+                self.services.alerts,
+            ),
+            Notify(self.services.notices, self.services.alerts),
+            LatenessKeeper(self.services.lateness),
             Porter(store, clock, self.services.access),
-            Prune(store, clock, retention=round(settings.retention_days * DAY)),
+            Prune(
+                store,
+                clock,
+                retention=round(settings.retention_days * DAY),
+                events_kept=round(settings.event_hours * HOUR),
+            ),
         ]
         for duty in self._duties:
             duty.start()

@@ -1,6 +1,7 @@
 """Passes hints between nodes: ours to the others, coalesced so that there is at most one message in 20 ms; theirs to
 our listeners. A message is the sender's number and `r:1,2` (lanes), `d:TIME` (a job), `f:TIME` (a schedule),
-`s:WORKER,…`, `p:1,2` (queues with a place) and `q:` (rules of queues), joined by spaces. Words of another version are
+`s:WORKER,…`, `p:1,2` (queues with a place), `q:` (rules of queues and of those who watch) and `e:` (there are new
+events), joined by spaces. Words of another version are
 stepped over."""
 
 import asyncio
@@ -29,6 +30,7 @@ class Relay(Running):
         self._workers: set[WorkerKey] = set()
         self._places: set[int] = set()
         self._rules = False
+        self._events = False
         self._due: Micros | None = None
         self._fire: Micros | None = None
         self._news = asyncio.Event()
@@ -39,6 +41,7 @@ class Relay(Running):
         wake.on_stop.append(self._stop_worker)
         wake.on_place.append(self._place)
         wake.on_rules.append(self._rules_changed)
+        wake.on_change.append(self._changed)
 
     def _ready(self, lanes: Collection[int], tell: bool) -> None:
         if tell and not self._peers.alone:
@@ -70,6 +73,11 @@ class Relay(Running):
             self._rules = True
             self._news.set()
 
+    def _changed(self, tell: bool) -> None:
+        if tell and not self._peers.alone:
+            self._events = True
+            self._news.set()
+
     async def round(self) -> None:
         await self._news.wait()
         self._news.clear()
@@ -86,8 +94,10 @@ class Relay(Running):
             words.append(f"p:{','.join(map(str, sorted(self._places)[:MOST_NAMES]))}")
         if self._rules:
             words.append("q:")
+        if self._events:
+            words.append("e:")
         self._lanes, self._workers, self._due, self._fire = set(), set(), None, None
-        self._places, self._rules = set(), False
+        self._places, self._rules, self._events = set(), False, False
         await self._store.notify(f"{self._peers.own} {' '.join(words)}")
         await asyncio.sleep(APART)
 
@@ -109,6 +119,7 @@ class Listener(Running):
             else:
                 await self._dispatch.look()
                 self._wake.rules(tell=False)
+                self._wake.change(tell=False)
                 self._wake.due(0, tell=False)
                 self._wake.fire(0, tell=False)
         await asyncio.Event().wait()
@@ -130,6 +141,8 @@ class Listener(Running):
                     self._wake.place([int(queue) for queue in queues.split(",")], tell=False)
                 case ["q", _]:
                     self._wake.rules(tell=False)
+                case ["e", _]:
+                    self._wake.change(tell=False)
                 case ["s", workers]:
                     for worker in workers.split(","):
                         self._wake.stop(WorkerKey(int(worker)), tell=False)

@@ -23,6 +23,8 @@ class Timekeeper(LookAhead[JobKey]):
 
     async def move(self, keys: list[JobKey]) -> Collection[JobKey]:
         admitted = await self._store.admit(keys)
+        if admitted.ready or admitted.for_key:
+            self._wake.change()
         if admitted.ready:
             self._wake.ready({lane_id for _, lane_id in admitted.ready})
         if admitted.for_key:

@@ -12,6 +12,8 @@ compressed answer, headers, redirects and time.
 from foliot.outbound.allow_list import AllowList, BadEntry
 from foliot.outbound.client import Answer, OutboundClient
 from foliot.outbound.errors import AddressNotAllowed, BadAddress, NoAnswer, OutboundError, RedirectRefused
+from foliot.outbound.plain import check_plain
+from foliot.outbound.retry_after import retry_after
 
 __all__ = [
     "AddressNotAllowed",
@@ -23,4 +25,6 @@ __all__ = [
     "OutboundClient",
     "OutboundError",
     "RedirectRefused",
+    "check_plain",
+    "retry_after",
 ]

@@ -14,7 +14,7 @@ from aiohttp.abc import AbstractResolver
 from msgspec import Struct
 from yarl import URL
 
-from foliot.outbound.address import WORDS, kind_of, read_address
+from foliot.outbound.address import WORDS, Address, kind_of, read_address
 from foliot.outbound.allow_list import OPENED_BY_NAME, AllowList
 from foliot.outbound.body import CHUNK, read_beginning
 from foliot.outbound.errors import AddressNotAllowed, BadAddress, NoAnswer, OutboundError, RedirectRefused
@@ -60,14 +60,22 @@ class OutboundClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def request(
-        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None, seconds: float, most: int
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        seconds: float,
+        most: int,
+        follow: bool = True,
     ) -> Answer:
         """Raises `OutboundError`, or `TimeoutError` after `seconds` for all of it. Of the answer's body up to `most`
-        bytes are kept."""
+        bytes are kept. Without `follow` a redirect is an answer like any other."""
         step = _first_step(method, url, headers, body)
         async with asyncio.timeout(seconds):
             for _ in range(REDIRECTS + 1):
-                outcome = await self._take(step, most)
+                outcome = await self._take(step, most, follow=follow)
                 if isinstance(outcome, Answer):
                     return outcome
                 step = outcome
@@ -78,7 +86,7 @@ class OutboundClient:
             await self._session.close()
             self._session = None
 
-    async def _take(self, step: Step, most: int) -> Answer | Step:
+    async def _take(self, step: Step, most: int, *, follow: bool) -> Answer | Step:
         """Its answer, or the step that it redirects to."""
         destination = _Destination(step.url.raw_host or "", step.url.port or 0)
         _destination.set(destination)
@@ -87,7 +95,7 @@ class OutboundClient:
                 step.method, step.url, data=step.body, headers=step.headers, allow_redirects=False
             ) as response:
                 location = response.headers.get("Location")
-                if response.status in STATUSES and location is not None:
+                if follow and response.status in STATUSES and location is not None:
                     response.close()
                     return next_step(step, response.status, location)
                 parts = response.content.iter_chunked(CHUNK)
@@ -130,12 +138,8 @@ class OutboundClient:
         destination = _destination.get()
         address = read_address(host)
         if address is None or not self._allowed.permits(destination.host, address, port):
-            kind = None if address is None else kind_of(address)
-            what = WORDS[kind] if kind else "no address"
-            name = _bracketed(destination.host)
-            listable = kind in OPENED_BY_NAME or read_address(destination.host) is not None
-            entry = f"{name}:{port}" if listable else "its address"
-            destination.refused = AddressNotAllowed(name, port, what, entry=entry)
+            destination.refused = refusal(destination.host, address, port)
+            what = destination.refused.what
             # For the operator. Outside the job's context, since what is logged inside goes to the job's own log.
             Context().run(_log.warning, "a call of %s:%d was refused: %s is %s", destination.host, port, host, what)
             raise PermissionError("refused")
@@ -150,13 +154,19 @@ def url_shown(url: str) -> str:
         return repr(url.rpartition("@")[2])
 
 
-def _first_step(method: str, text: str, headers: Mapping[str, str], body: bytes | None) -> Step:
+def read_url(text: str) -> URL:
+    """Raises `BadAddress` where it can not be called by anybody."""
     try:
         url = URL(text)
     except ValueError as error:
         raise BadAddress(f"{url_shown(text)} is not an address ({error})") from None
     if url.scheme not in SCHEMES or not url.host:
         raise BadAddress(f"{url_shown(text)} is not an address; it must begin with http:// or https:// and a host")
+    return url
+
+
+def _first_step(method: str, text: str, headers: Mapping[str, str], body: bytes | None) -> Step:
+    url = read_url(text)
     headers = dict(headers)
     if url.user is not None or url.password is not None:
         if any(name.lower() == "authorization" for name in headers):
@@ -164,6 +174,15 @@ def _first_step(method: str, text: str, headers: Mapping[str, str], body: bytes 
         pair = f"{url.user or ''}:{url.password or ''}".encode()
         headers["Authorization"] = f"Basic {b64encode(pair).decode()}"
     return Step(method=method, url=url.with_user(None).with_fragment(None), headers=headers, body=body)
+
+
+def refusal(host: str, address: Address | None, port: int) -> AddressNotAllowed:
+    """Why `address`, to which `host` leads, is not called."""
+    kind = None if address is None else kind_of(address)
+    what = WORDS[kind] if kind else "no address"
+    name = _bracketed(host)
+    listable = kind in OPENED_BY_NAME or read_address(host) is not None
+    return AddressNotAllowed(name, port, what, entry=f"{name}:{port}" if listable else "its address")
 
 
 def _bracketed(host: str) -> str:

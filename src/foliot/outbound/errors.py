@@ -15,6 +15,7 @@ class AddressNotAllowed(OutboundError):
 
     def __init__(self, host: str, port: int, what: str, *, entry: str) -> None:
         super().__init__(f"{host}:{port} leads to {what}")
+        self.what = what
         self.entry = entry  # what the operator would have to list
 
 

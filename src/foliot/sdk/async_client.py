@@ -9,34 +9,36 @@ import secrets
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from foliot import wire
-from foliot.domain.status import is_ended
 from foliot.sdk.access_calls import AccessCalls
 from foliot.sdk.failures import ended_otherwise
 from foliot.sdk.log_stream import follow
 from foliot.sdk.queue_calls import QueueCalls
 from foliot.sdk.requester import PATIENCE_SECONDS, Key
 from foliot.sdk.schedule_calls import ScheduleCalls
+from foliot.sdk.stats_calls import StatsCalls
 from foliot.sdk.submitter import Submitter
 from foliot.sdk.transport import Transport
+from foliot.sdk.waiting import Waits
+from foliot.sdk.watch_calls import WatchCalls
+from foliot.sdk.webhook_calls import WebhookCalls
 from foliot.wire import FilterBody, JobInfo, LogInfo, LogLevel, UpdateBody
 
 Answers = list[wire.Submitted]  # by name, because `list` is a method below
 Executions = list[wire.Execution]
+Infos = list[JobInfo]
 Lines = list[LogInfo]
 Workers = list[wire.WorkerInfo]
 Nodes = list[wire.NodeView]
 Limits = list[wire.LimitInfo]
 
-FIRST_LOOK_SECONDS = 0.02
-LONGEST_LOOK_SECONDS = 1.0
 
-
-class AsyncClient(ScheduleCalls, QueueCalls, AccessCalls):
+class AsyncClient(ScheduleCalls, QueueCalls, AccessCalls, WatchCalls, WebhookCalls, StatsCalls):
     """A node as seen over its API. Usable on one event loop, as `async with`, or with `close`."""
 
     def __init__(
@@ -49,6 +51,7 @@ class AsyncClient(ScheduleCalls, QueueCalls, AccessCalls):
     ) -> None:
         super().__init__(url, key, patience=patience, transport=transport)
         self._submitter = Submitter(self._post)
+        self._waits = WeakKeyDictionary[asyncio.AbstractEventLoop, Waits]()  # an app's client is used from any loop
 
     # Jobs
 
@@ -169,14 +172,16 @@ class AsyncClient(ScheduleCalls, QueueCalls, AccessCalls):
         return msgspec.json.decode(body) if body else None
 
     async def wait(self, job_id: str, *, timeout: float | None = None) -> JobInfo:
-        """The job once it has ended; TimeoutError where it did not within `timeout` seconds. Looks often at first, then
-        once a second, so that a long wait costs the node little."""
+        """The job once it has ended; TimeoutError where it did not within `timeout` seconds. The node tells when it
+        has: a long wait costs next to nothing."""
         async with asyncio.timeout(timeout):
-            step = FIRST_LOOK_SECONDS
-            while not is_ended((info := await self.get(job_id)).status):
-                await asyncio.sleep(step)
-                step = min(step * 1.5, LONGEST_LOOK_SECONDS)
-            return info
+            return await self._waiting().ended(job_id)
+
+    async def wait_all(self, job_ids: Iterable[str], *, timeout: float | None = None) -> Infos:
+        """All of these jobs, in the order given, once each has ended; TimeoutError where one did not within `timeout`
+        seconds. Waits for a hundred at a time over one stream."""
+        async with asyncio.timeout(timeout):
+            return await self._waiting().all_ended([*job_ids])
 
     async def outcome(self, job_id: str, *, timeout: float | None = None) -> Any:
         """The result once the job has completed; raises JobFailed or JobCancelled where it ended otherwise."""
@@ -223,9 +228,18 @@ class AsyncClient(ScheduleCalls, QueueCalls, AccessCalls):
     async def stats(self) -> wire.Stats:
         return await self._ask(wire.Stats, "GET", "/stats")
 
-    async def _post(self, path: str, body: bytes) -> bytes:
+    def _waiting(self) -> Waits:
+        loop = asyncio.get_running_loop()
+        if (waits := self._waits.get(loop)) is None:
+            waits = self._waits[loop] = Waits(self, self.get)
+        return waits
+
+    async def _post(self, path: str, body: bytes, trace: str | None) -> bytes:
         """A submit: repeated with the same key and the same body, so that a lost answer stores nothing twice."""
-        _, _, answer = await self.request("POST", path, body, {"Idempotency-Key": secrets.token_hex(16)})
+        headers = {"Idempotency-Key": secrets.token_hex(16)}
+        if trace is not None:
+            headers["traceparent"] = trace
+        _, _, answer = await self.request("POST", path, body, headers)
         return answer
 
 

@@ -9,7 +9,7 @@ import msgspec
 from foliot.domain.duration import parse_duration
 from foliot.domain.errors import BadInput
 from foliot.sdk.job_function import JobFunction
-from foliot.sdk.options import ConcurrencyLike, DurationLike, ResourcesLike, RetryLike
+from foliot.sdk.options import ConcurrencyLike, DurationLike, NotifyLike, ResourcesLike, RetryLike
 from foliot.wire import (
     CalendarBody,
     CatchUpWord,
@@ -59,6 +59,7 @@ class ScheduleFields(TypedDict, total=False):
     unique_key: str | Callable[..., str | None] | None
     fair_key: str | Callable[..., str | None] | None
     secret_fields: Sequence[str] | None
+    notify: NotifyLike | None
 
 
 FIELD_NAMES = frozenset(ScheduleFields.__annotations__)

@@ -2,11 +2,11 @@
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Protocol, cast
 
 from foliot.sdk.handler import Handler
-from foliot.sdk.transport import Answer, Headers, Transport
+from foliot.sdk.transport import Answer, Headers, StreamingTransport
 
 SCHEME = "sqlite:"
 
@@ -15,7 +15,7 @@ class EmbeddedNode(Protocol):
     """What `foliot.main.open_embedded` gives."""
 
     @property
-    def transport(self) -> Transport: ...
+    def transport(self) -> StreamingTransport: ...
 
     async def start(self) -> None: ...
 
@@ -51,6 +51,9 @@ class EmbeddedTransport:
             self._offered = len(self._handlers)
             await self._node.offer()
         return await self._node.transport.call(method, path, body, headers)
+
+    def stream(self, path: str, headers: Headers) -> AsyncIterator[bytes]:
+        return self._node.transport.stream(path, headers)
 
     async def close(self) -> None:
         await self._node.stop()

@@ -8,7 +8,9 @@ FoliotError
 │   ├── Forbidden          403  this key may not do that
 │   ├── NotFound           404  no such job, worker or path
 │   ├── Conflict           409  the job's state does not allow it, or the id is taken by another body
+│   │   └── EventsOff      409  there is no record of events to follow
 │   ├── Gone               410  the worker's lease has ended
+│   │   └── EventsGone     410  what happened since then is no longer kept: read the jobs, follow on from now
 │   ├── Stale              412  changed since it was read: read it again
 │   └── Unavailable        429, 5xx  not now; `retry_after` seconds
 │       └── Unreachable    no answer at all; `sent` tells whether the request may have arrived
@@ -68,8 +70,18 @@ class Conflict(FoliotHttpError):
     code, status = "conflict", 409
 
 
+class EventsOff(Conflict):
+    code = "events-off"
+
+
 class Gone(FoliotHttpError):
     code, status = "gone", 410
+
+
+class EventsGone(Gone):
+    """The position that a stream was to go on from is older than what the node keeps."""
+
+    code = "events-gone"
 
 
 class Stale(FoliotHttpError):
@@ -135,7 +147,10 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> FoliotHttpE
         detail = (
             "; ".join(f"{each.field}: {each.message}" for each in problem.errors) or problem.detail or problem.title
         )
-    error = _KINDS.get(status, FoliotHttpError)(detail, problem=problem, http_status=status)
+    kind = _KINDS.get(status, FoliotHttpError)
+    if problem is not None and problem.type.endswith(f":{EventsOff.code}"):
+        kind = EventsOff
+    error = kind(detail, problem=problem, http_status=status)
     if isinstance(error, Unavailable):
         error.retry_after = _seconds(headers.get("retry-after"))
     return error

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
+from foliot.sdk.failures import EventsOff
 from foliot.sdk.loop_thread import LoopThread, Steps, left_behind
 from foliot.sdk.transport import Answer, Headers, StreamingTransport, Transport
 
@@ -25,10 +26,10 @@ class HomeTransport:
         return await self._thread.hop(lambda: self._call(method, path, body, headers))
 
     async def stream(self, path: str, headers: Headers) -> AsyncIterator[bytes]:
-        """Ends at once where the real one can not stream."""
+        """Raises EventsOff where the real one can not stream."""
         transport = await self._thread.hop(self._connected)
         if not isinstance(transport, StreamingTransport):
-            return
+            raise EventsOff("nothing can be followed here: there is no stream to this node")
         steps = Steps(transport.stream(path, headers))
         try:
             while True:

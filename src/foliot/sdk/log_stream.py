@@ -8,7 +8,8 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from foliot.domain.status import is_ended
-from foliot.sdk.failures import Unavailable
+from foliot.sdk.failures import EventsOff, Unavailable
+from foliot.sdk.server_events import messages
 from foliot.sdk.transport import StreamingTransport
 from foliot.wire import BASE_PATH, LogInfo, LogLevel
 
@@ -47,21 +48,8 @@ async def _streamed(
     query = urlencode({name: value for name, value in (("after", after), ("level", level)) if value is not None})
     path = f"{BASE_PATH}/jobs/{quote(job_id, safe=':@')}/logs" + (f"?{query}" if query else "")
     try:
-        async for data in events(transport.stream(path, {**client.headers, "Accept": "text/event-stream"})):
-            yield _LINE.decode(data)
-    except Unavailable:
+        async for message in messages(transport.stream(path, {**client.headers, "Accept": "text/event-stream"})):
+            if message.data is not None:
+                yield _LINE.decode(message.data)
+    except (Unavailable, EventsOff):
         return  # the caller looks at the job itself, with patience, and comes back
-
-
-async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The data of each server-sent event, whatever way the bytes were cut. Comments keep the connection alive."""
-    rest, data = b"", list[bytes]()
-    async for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            line = line.removesuffix(b"\r")
-            if line.startswith(b"data:"):
-                data.append(line[5:].removeprefix(b" "))
-            elif not line and data:
-                yield b"\n".join(data)
-                data = []

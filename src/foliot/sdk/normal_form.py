@@ -36,6 +36,7 @@ _JOB_DEFAULTS: Form = {
     "unique_key": None,
     "fair_key": None,
     "secret_fields": [],
+    "notify": None,
 }
 
 
@@ -112,6 +113,11 @@ def _normal_job(given: Mapping[str, Any]) -> Form:
     for name in ("initial", "max"):
         retry[name] = show_duration(parse_duration(retry[name], f"job.retry.{name}"))
     retry["delays"] = [show_duration(parse_duration(each, "job.retry.delays")) for each in retry["delays"]]
+    if form["notify"] is not None and form["notify"].get("late_after") is not None:
+        form["notify"] = {
+            **form["notify"],
+            "late_after": show_duration(parse_duration(form["notify"]["late_after"], "job.notify.late_after")),
+        }
     return {f"job.{name}": value for name, value in form.items()}
 
 

@@ -15,11 +15,13 @@ from foliot.domain.needs import parse_needs
 from foliot.domain.priority import parse_priority
 from foliot.sdk.parents import ParentsLike, read_parents, show_parents
 from foliot.wire import ConcurrencyBody, RetryBody, SubmitBody
+from foliot.wire.alerts import NotifyBody
 
 DurationLike = float | str | timedelta
 RetryLike = RetryBody | Mapping[str, Any] | Sequence[DurationLike] | int
 ConcurrencyLike = ConcurrencyBody | Mapping[str, Any] | tuple[str, int]
 ResourcesLike = Mapping[str, float | str]
+NotifyLike = NotifyBody | Mapping[str, Any]
 
 
 class Options(TypedDict, total=False):
@@ -30,7 +32,8 @@ class Options(TypedDict, total=False):
     limit), at most so many run at once; while a job with a `unique_key` waits, a submit gives that one; a `fair_key` is
     whose share of a fair queue it counts against. Each of the three may be a function of the job's arguments, by
     their names. `secret_fields` are arguments, or parts of them as in `db.password`, that no read shows. `depends_on`
-    are jobs or their ids, or pairs of one and "success", "failure" or "any". None is the default."""
+    are jobs or their ids, or pairs of one and "success", "failure" or "any". `notify` tells people of what becomes of
+    it: `{"on": ["failed", "late"], "late_after": "30s", "channels": ["ops"]}`. None is the default."""
 
     at: datetime | None
     delay: DurationLike | None
@@ -49,6 +52,7 @@ class Options(TypedDict, total=False):
     fair_key: str | Callable[..., str | None] | None
     secret_fields: Sequence[str] | None
     depends_on: ParentsLike | None
+    notify: NotifyLike | None
 
 
 DERIVED = ("concurrency", "unique_key", "fair_key")  # those that may be a function of the arguments
@@ -116,6 +120,8 @@ def _read(name: str, value: Any) -> Any:
             raise TypeError(f"{name} can be a function only where the job's own function is known, for its arguments")
         case "concurrency":
             return _concurrency(value)
+        case "notify":
+            return read_notify(value)
         case "tags" | "secret_fields":
             if isinstance(value, str):
                 raise TypeError(f"{name} is a list of words, not one string: {value!r}")
@@ -156,6 +162,18 @@ def _concurrency(value: Any) -> ConcurrencyBody:
         return msgspec.convert(value, ConcurrencyBody)
     except msgspec.ValidationError as error:
         raise ValueError(f"concurrency: {error}") from None
+
+
+def read_notify(value: NotifyLike) -> NotifyBody:
+    """ValueError where it can not be meant."""
+    given = {name: _seconds(each) for name, each in value.items()} if isinstance(value, Mapping) else value
+    try:
+        made = msgspec.convert(given, NotifyBody)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"notify: {error}") from None
+    if made.late_after is not None:
+        _refused(parse_duration, made.late_after, "notify.late_after")
+    return made
 
 
 @lru_cache(maxsize=256)

@@ -8,12 +8,15 @@ from urllib.parse import quote
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from foliot.sdk.options import DurationLike
+from foliot.sdk.options import DurationLike, NotifyLike, read_notify
 from foliot.sdk.requester import Requester
 from foliot.wire import JobTypeInfo, QueueBody, QueueInfo, RateLimitBody
+from foliot.wire.alerts import ObjectiveBody
 from foliot.wire.queues import PolicyWord
 
 PAGE_SIZE = 200
+
+ObjectiveLike = ObjectiveBody | Mapping[str, Any]
 
 RateLike = RateLimitBody | Mapping[str, Any] | tuple[int, DurationLike] | tuple[int, DurationLike, int]
 
@@ -48,12 +51,16 @@ class QueueCalls(Requester):
         weights: Mapping[str, float] | UnsetType | None = UNSET,
         max_concurrency: int | UnsetType | None = UNSET,
         rate_limit: RateLike | UnsetType | None = UNSET,
+        notify: NotifyLike | UnsetType | None = UNSET,
+        objective: ObjectiveLike | UnsetType | None = UNSET,
         if_match: int | None = None,
     ) -> QueueInfo:
         """Sets a queue's rules, from now on and for those that wait already: the ones given, None meaning back to the
         default. A queue that is new comes into being. `weights` are the shares of fair keys, all of them anew; a
-        `rate_limit` is (100, "1s"), or (100, "1s", 20) with a burst. With `if_match` only the version that was read;
-        Stale where there is a newer one."""
+        `rate_limit` is (100, "1s"), or (100, "1s", 20) with a burst. `notify` tells people of what becomes of its
+        jobs that say nothing of their own: `{"on": ["failed"], "channels": ["ops"]}`; an `objective` is
+        `{"target": 0.99, "within": "1s", "over": "7d"}`. With `if_match` only the version that was read; Stale where
+        there is a newer one."""
         body = QueueBody(
             policy=policy,
             aging=_seconds(aging),
@@ -61,6 +68,8 @@ class QueueCalls(Requester):
             weights=dict(weights) if isinstance(weights, Mapping) else weights,
             max_concurrency=max_concurrency,
             rate_limit=rate_limit if rate_limit is None or rate_limit is UNSET else _rate(rate_limit),
+            notify=notify if notify is None or notify is UNSET else read_notify(notify),
+            objective=objective if objective is None or objective is UNSET else _objective(objective),
         )
         return await self._ask(QueueInfo, "PUT", _queue(name), body, if_match=if_match)
 
@@ -103,6 +112,14 @@ def _rate(value: RateLike) -> RateLimitBody:
         return msgspec.convert(given, RateLimitBody)
     except msgspec.ValidationError as error:
         raise ValueError(f"rate_limit: {error}") from None
+
+
+def _objective(value: ObjectiveLike) -> ObjectiveBody:
+    given = {name: _seconds(each) for name, each in value.items()} if isinstance(value, Mapping) else value
+    try:
+        return msgspec.convert(given, ObjectiveBody)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"objective: {error}") from None
 
 
 def _seconds(value: Any) -> Any:

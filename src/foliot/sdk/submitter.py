@@ -6,6 +6,7 @@ A shared request that is refused is halved and sent again until the bad job stan
 """
 
 import asyncio
+import itertools
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -13,10 +14,11 @@ from typing import TypeVar
 import msgspec
 
 from foliot.sdk.failures import BadInput, Conflict
+from foliot.telemetry import tracing
 from foliot.wire import BATCH_LIMIT, BODY_LIMIT, BatchSubmitted, Submitted
 
 T = TypeVar("T")
-Post = Callable[[str, bytes], Awaitable[bytes]]
+Post = Callable[[str, bytes, str | None], Awaitable[bytes]]  # with the trace that the jobs belong to
 
 SHARED_LIMIT = 1000  # beyond it a request is no faster and dearer to repeat
 _ONE = msgspec.json.Decoder(Submitted)
@@ -56,10 +58,10 @@ class Submitter:
         return await self._post_many(bodies) if bodies else []
 
     async def _post_many(self, bodies: Sequence[bytes]) -> list[Submitted]:
-        return _each(_MANY.decode(await self._post("/jobs/batch", _batch(bodies))))
+        return _each(_MANY.decode(await self._post("/jobs/batch", _batch(bodies), tracing.current())))
 
 
-Entry = tuple[bytes, "asyncio.Future[Submitted]"]
+Entry = tuple[bytes, "asyncio.Future[Submitted]", str | None]
 
 
 class _Line:
@@ -71,7 +73,7 @@ class _Line:
         self._server: asyncio.Task[None] | None = None
 
     def join(self, body: bytes, answer: "asyncio.Future[Submitted]") -> None:
-        self._waiting.append((body, answer))
+        self._waiting.append((body, answer, tracing.current()))
         if self._server is None or self._server.done():
             self._server = asyncio.create_task(self._serve(), name="foliot submits")
 
@@ -81,16 +83,17 @@ class _Line:
             while self._waiting:
                 entries, self._waiting = self._waiting, []
                 wanted = [entry for entry in entries if not entry[1].done()]
-                for share in chunks(wanted, SHARED_LIMIT, lambda entry: len(entry[0])):
-                    await self._send(share)
+                for _, own in itertools.groupby(wanted, lambda entry: entry[2]):  # a request belongs to one trace
+                    for share in chunks(own, SHARED_LIMIT, lambda entry: len(entry[0])):
+                        await self._send(share)
         finally:
-            for _, answer in entries + self._waiting:  # only where the loop is being shut down
+            for _, answer, _ in entries + self._waiting:  # only where the loop is being shut down
                 answer.cancel()
             self._waiting = []
 
     async def _send(self, entries: Sequence[Entry]) -> None:
         try:
-            answers = await self._submitted([body for body, _ in entries])
+            answers = await self._submitted([body for body, _, _ in entries], entries[0][2])
         except (BadInput, Conflict) as error:
             middle = len(entries) // 2
             if middle == 0:
@@ -101,14 +104,14 @@ class _Line:
         except Exception as error:
             _fail(entries, error)
         else:
-            for (_, waiting), answer in zip(entries, answers, strict=True):
+            for (_, waiting, _), answer in zip(entries, answers, strict=True):
                 if not waiting.done():
                     waiting.set_result(answer)
 
-    async def _submitted(self, bodies: Sequence[bytes]) -> Sequence[Submitted]:
+    async def _submitted(self, bodies: Sequence[bytes], trace: str | None) -> Sequence[Submitted]:
         if len(bodies) == 1:
-            return [_ONE.decode(await self._post("/jobs", bodies[0]))]
-        return _each(_MANY.decode(await self._post("/jobs/batch", _batch(bodies))))
+            return [_ONE.decode(await self._post("/jobs", bodies[0], trace))]
+        return _each(_MANY.decode(await self._post("/jobs/batch", _batch(bodies), trace)))
 
 
 def chunks(items: Iterable[T], limit: int, size: Callable[[T], int]) -> Iterator[list[T]]:
@@ -136,6 +139,6 @@ def _batch(bodies: Sequence[bytes]) -> bytes:
 
 
 def _fail(entries: Sequence[Entry], error: Exception) -> None:
-    for _, answer in entries:
+    for _, answer, _ in entries:
         if not answer.done():
             answer.set_exception(error)

@@ -20,7 +20,11 @@ def announce(wake: Wake, changes: Sequence[Change], saved: Saved) -> None:
         wake.place(saved.queues)
     if saved.parents_ended:
         wake.release()
+    if saved.timings:
+        wake.timings(saved.timings)
     wake.logged([change.id for change in took])
+    if took:
+        wake.change()
 
 
 def announce_new(wake: Wake, jobs: Sequence[NewJob], *, parents_ended: bool = False) -> None:
@@ -28,6 +32,8 @@ def announce_new(wake: Wake, jobs: Sequence[NewJob], *, parents_ended: bool = Fa
     _announce_rows(wake, [job.row for job in jobs])
     if parents_ended:
         wake.release()
+    if jobs:
+        wake.change()
 
 
 def announce_released(wake: Wake, released: Released) -> None:
@@ -42,6 +48,8 @@ def announce_released(wake: Wake, released: Released) -> None:
         wake.freed(released.freed)
     if released.cancelled:
         wake.logged(released.cancelled)
+    if released.lanes or released.due or released.limits or released.cancelled:
+        wake.change()
 
 
 def _announce_rows(wake: Wake, rows: Sequence[Waiting | Ready]) -> None:

@@ -17,6 +17,7 @@ from foliot.domain.retry import DEFAULT as DEFAULT_RETRY
 from foliot.domain.secret_fields import amend, exposed
 from foliot.domain.states import transition
 from foliot.domain.status import status_of
+from foliot.service.alert_telling import Telling, write_notify
 from foliot.service.announce import announce
 from foliot.service.gate import Gate
 from foliot.service.group import persist
@@ -46,8 +47,9 @@ CHUNK = 500
 
 
 class Control:
-    def __init__(self, store: Store, clock: Clock, wake: Wake, gate: Gate, sealer: Sealer) -> None:
+    def __init__(self, store: Store, clock: Clock, wake: Wake, gate: Gate, sealer: Sealer, telling: Telling) -> None:
         self._store = store
+        self._telling = telling
         self._sealer = sealer
         self._clock = clock
         self._wake = wake
@@ -90,6 +92,7 @@ class Control:
             job, due = self._amended(record, body, lane, lane_id, caller, now)
             event = e.Reschedule(job=job, due=due)
             _allowed(record, transition(record.row, event, now, retry=record.job.retry), "changed")
+            await self._telling.expect(lane, job.notify, new=body.notify is not UNSET)
             limits = await set_limits(self._store, [body], caller.namespace)  # not if refused
             event = msgspec.structs.replace(event, limit_id=_limit_after(record, body, limits))
             decided = transition(record.row, event, now, retry=record.job.retry)
@@ -295,6 +298,7 @@ def _amended(record: Record, body: UpdateBody, lane: Lane, lane_id: int, caller:
         tags=job.tags if body.tags is UNSET else tuple(body.tags or ()),
         owner=job.owner if body.owner is UNSET else body.owner or caller.name,
         fair_key=job.fair_key if body.fair_key is UNSET else body.fair_key or None,
+        notify=job.notify if body.notify is UNSET else write_notify(body.notify) if body.notify else None,
         limit_key=job.limit_key if body.concurrency is UNSET else body.concurrency.key if body.concurrency else None,
     )
     return changed, row.due if asked is None else max(asked, now)

@@ -65,6 +65,7 @@ class Dispatch:
         self._clock = clock
         self._ids = ids
         self._gate = gate
+        self._wake = wake
         self._rate = rate
         self._depth = LEAST_DEPTH
         self._turns = Turns(lambda queue: self._gate.book.weight(queue))
@@ -185,7 +186,9 @@ class Dispatch:
         claimed = await persist(
             lambda again: self._store.claim(orders, nonce, self._clock.now(), again=again), PATIENCE
         )
-        self._rate.add(len(claimed))
+        self._rate.add_of([one.lease.lane_id for one in claimed])
+        if claimed:
+            self._wake.change()
         exhausted = _exhausted(heads, orders, self._claimed_of(lanes, claimed))
         self._unflag(exhausted, flags)
         self._gate.try_again({each: lanes[each] for each in exhausted if heads[each] and lanes[each].line in rooms})

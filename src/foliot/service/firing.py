@@ -8,9 +8,10 @@ import msgspec
 from foliot.clock import Clock
 from foliot.domain.access import Caller
 from foliot.domain.duration import Micros
+from foliot.domain.feed import Happening
 from foliot.domain.firing import Outcome, fire, settle, to_replace
 from foliot.domain.ids import IdMaker, JobKey, ScheduleKey
-from foliot.domain.schedule import Schedule, Standing, run_name
+from foliot.domain.schedule import Schedule, Standing, Verdict, run_name
 from foliot.service.announce import announce_new
 from foliot.service.control import Control
 from foliot.service.definition import read_readable, renewed
@@ -20,7 +21,8 @@ from foliot.service.rates import Rate
 from foliot.service.sealing import Sealer
 from foliot.service.wake import Wake
 from foliot.store.base import NewJob, Step, Store
-from foliot.wire import SubmitBody, to_time
+from foliot.telemetry import tracing
+from foliot.wire import SubmitBody, encode, to_time
 
 ROUNDS = 20
 WAITING_CHUNK = 500
@@ -81,7 +83,7 @@ class Firing:
         took = await persist(lambda _again: self._store.save_schedules(steps))
         for step in steps:
             if step.schedule.id in took:
-                self._rate.add(len(step.jobs))
+                self._rate.add_of([new.job.lane_id for new in step.jobs])
                 self._announce(step, tell)
         return took
 
@@ -113,12 +115,16 @@ class Firing:
                 return []
             schedule, lane = outcome.schedule, lanes[outcome.schedule.id]
             caller = Caller(name=schedule.owner, namespace=schedule.namespace)
+            tracer = tracing.active()
             made = []
             for start, key in zip(outcome.starts, self._ids.take(len(outcome.starts), now), strict=True):
                 body = msgspec.structs.replace(
                     templates[schedule.id], job_id=run_name(schedule.name, start.due), schedule_time=to_time(start.at)
                 )
-                job = parse_job(body, JobKey(key), lane, numbers[lane], caller, now, schedule_id=schedule.name)
+                trace = None if tracer is None else tracer.fire(schedule=schedule.name, job_type=lane.job_type)
+                job = parse_job(
+                    body, JobKey(key), lane, numbers[lane], caller, now, schedule_id=schedule.name, trace=trace
+                )
                 new = new_job(body, job, now, limits=limits[lane.namespace], sealer=self._sealer)
                 if schedule.id in unread:
                     kept = msgspec.structs.replace(job, payload=unread[schedule.id])
@@ -132,6 +138,7 @@ class Firing:
                 runs=one.runs,
                 jobs=jobs(one),
                 not_before=_last_due(one) if punctual else 0,
+                happenings=_missed(one),
             )
             for one in outcomes
         ]
@@ -159,6 +166,30 @@ class Firing:
             self._wake.fire(schedule.next_due, schedule.id, tell=tell)
         if any(run.verdict is None for run in step.runs):
             self._wake.freed([schedule.id])  # the run it waits for may have ended while this was decided
+
+
+def _missed(outcome: Outcome) -> list[Happening]:
+    """What is told of due times that have no run because nobody was there in time."""
+    schedule = outcome.schedule
+    return [
+        Happening(
+            kind="schedule.missed",
+            subject=schedule.name,
+            namespace=schedule.namespace,
+            data=encode(
+                {
+                    "schedule_id": schedule.name,
+                    "due_time": to_time(run.due),
+                    "until": to_time(run.until),
+                    "runs": run.count,
+                    "verdict": run.promised.name.lower(),
+                    "reason": run.reason,
+                }
+            ).decode(),
+        )
+        for run in outcome.runs
+        if run.verdict in (Verdict.MISSED, Verdict.EXPIRED)
+    ]
 
 
 def _last_due(outcome: Outcome) -> Micros:

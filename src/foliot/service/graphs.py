@@ -1,6 +1,6 @@
 """What depends on what: a job's graph, and what a job is told of its parents."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Raw
@@ -8,13 +8,14 @@ from msgspec import Raw
 from foliot.domain.access import Caller
 from foliot.domain.errors import Unreadable
 from foliot.domain.graph import Edge
-from foliot.domain.ids import JobKey
-from foliot.domain.job import Record, Ties
+from foliot.domain.ids import JOB, JobKey, show
+from foliot.domain.job import Ended, Record, Ties
 from foliot.domain.status import status_of
 from foliot.service.query import Query
 from foliot.service.sealing import Sealer
 from foliot.service.view import show_on, shown_id
 from foliot.store.base import Claimed, Store, Upstream
+from foliot.telemetry import traceparent, tracing
 from foliot.wire import GraphEdge, GraphInfo, GraphNode
 
 NODES_SHOWN = 10_000
@@ -57,13 +58,23 @@ class Graphs:
             complete=not fresh and len(known) <= NODES_SHOWN and len(edges) < EDGES_SHOWN,
         )
 
-    async def upstream(self, claimed: Sequence[Claimed]) -> dict[JobKey, dict[str, Any]]:
-        """What these jobs are told of their parents; most have none and cost nothing."""
+    async def upstream(
+        self, claimed: Sequence[Claimed]
+    ) -> tuple[dict[JobKey, dict[str, Any]], dict[JobKey, list[str]]]:
+        """What these jobs are told of their parents, and where this node traces the contexts of the spans in which
+        those ran last; most have none and cost nothing."""
         keys = [one.lease.id for one in claimed if one.lease.ties & PARENTS]
         if not keys:
-            return {}
+            return {}, {}
         found = await self._store.upstream(keys, self._sealer.room(UPSTREAM_LIMIT))
-        return {key: self._told(parents) for key, parents in found.items()}
+        told = {key: self._told(parents) for key, parents in found.items()}
+        return told, {} if tracing.active() is None else await self._runs(found)
+
+    async def _runs(self, found: Mapping[JobKey, Sequence[Upstream]]) -> dict[JobKey, list[str]]:
+        few = {key: [parent.id for parent in parents[: tracing.LINKS]] for key, parents in found.items()}
+        records = await self._store.load(list({parent for parents in few.values() for parent in parents}))
+        runs = {key: run for key, record in records.items() if (run := _run_of(record)) is not None}
+        return {key: [runs[parent] for parent in parents if parent in runs] for key, parents in few.items()}
 
     def _told(self, parents: Sequence[Upstream]) -> dict[str, Any]:
         """How each parent ended and what it returned, as far as that fits and can be opened."""
@@ -84,6 +95,15 @@ class Graphs:
             if note is not None:
                 told[parent.name]["note"] = note
         return told
+
+
+def _run_of(record: Record) -> str | None:
+    """The span of its last attempt, where it was submitted in a trace and has run."""
+    job, row = record.job, record.row
+    last = row.last if isinstance(row, Ended) else None
+    if job.trace is None or last is None:
+        return None
+    return traceparent.of_run(job.trace, show(JOB, job.id), last.attempt)
 
 
 def _node(record: Record) -> GraphNode:

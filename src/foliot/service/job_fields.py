@@ -15,6 +15,7 @@ from foliot.domain.needs import PLAIN, Needs, parse_needs, read_needs, show_need
 from foliot.domain.retry import Retry
 from foliot.domain.secret_fields import amend
 from foliot.domain.states import submit
+from foliot.service.alert_telling import write_notify
 from foliot.service.sealing import Sealer
 from foliot.store.base import LimitStore, NewJob, Parent
 from foliot.wire import PAYLOAD_LIMIT, JobFields, RetryBody, SubmitBody, UpdateBody, encode, to_micros
@@ -61,6 +62,7 @@ def parse_job(
     now: Micros,
     *,
     schedule_id: str | None = None,
+    trace: str | None = None,
 ) -> Job:
     """The job that a body asks for. Raises `BadInput`, `Forbidden`."""
     if body.owner and body.owner != caller.name and not caller.may("control"):
@@ -87,6 +89,8 @@ def parse_job(
         unique_key=body.unique_key or None,
         fair_key=body.fair_key or None,
         secret_fields=tuple(body.secret_fields or ()),
+        notify=write_notify(body.notify) if body.notify else None,
+        trace=trace,
     )
 
 

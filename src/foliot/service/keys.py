@@ -130,7 +130,9 @@ class KeyRing:
         _check_root(caller)
         await self._find_namespace(name, caller)
         if name == NAMESPACE or not await self._store.remove_namespace(name):
-            raise Conflict(f"namespace {name!r} is in use; revoke its keys and delete its schedules first")
+            raise Conflict(
+                f"namespace {name!r} is in use; revoke its keys, delete its schedules, webhooks, alerts first"
+            )
 
     def _namespace(self, asked: str | None, caller: Caller) -> str:
         if asked is None or asked == caller.namespace:

@@ -11,6 +11,14 @@ from foliot.domain.duration import SECOND, Micros, parse_duration
 from foliot.domain.errors import BadInput, Conflict, Forbidden, NotFound, Stale
 from foliot.domain.queue import DEFAULT_RULES, Queue, QueueRules
 from foliot.domain.rate import RateLimit
+from foliot.service.alert_telling import (
+    QueueTelling,
+    Telling,
+    parse_notify,
+    parse_objective,
+    show_notify,
+    show_objective,
+)
 from foliot.service.gate import Gate
 from foliot.service.group import persist
 from foliot.service.wake import Wake
@@ -25,11 +33,12 @@ LONGEST_AGING = 366 * 24 * 3600 * SECOND
 
 
 class Queues:
-    def __init__(self, store: Store, clock: Clock, wake: Wake, gate: Gate) -> None:
+    def __init__(self, store: Store, clock: Clock, wake: Wake, gate: Gate, telling: Telling) -> None:
         self._store = store
         self._clock = clock
         self._wake = wake
         self._gate = gate
+        self._telling = telling
 
     async def page(self, *, limit: int, cursor: str | None, caller: Caller) -> tuple[list[QueueInfo], str | None]:
         """Queues by name, and where the next page begins."""
@@ -50,7 +59,13 @@ class Queues:
 
     async def set(self, name: str, body: QueueBody, *, if_match: int | None, caller: Caller) -> QueueInfo:
         """Change the rules that are given."""
-        return await self._change(name, lambda queue: _amended(queue, body), if_match, caller)
+        await self._telling.refresh()
+        telling = _amended_telling(self._telling.of_queue(caller.namespace, name), body)
+        if body.notify is not UNSET:
+            await self._telling.check(caller.namespace, telling)
+        await self._change(name, lambda queue: _amended(queue, body), if_match, caller)
+        await self._telling.set_queue(caller.namespace, name, telling)
+        return await self.read(name, caller)
 
     async def pause(self, name: str, *, if_match: int | None, caller: Caller) -> QueueInfo:
         """Let nothing of the queue start; what runs goes on."""
@@ -100,9 +115,18 @@ class Queues:
         return next(iter(await reader.queues(caller.namespace, names=[name])), None)
 
     async def _show(self, queues: Sequence[Queue]) -> list[QueueInfo]:
+        await self._telling.refresh()
         crowds = await self._store.crowds([queue.queue_id for queue in queues]) if queues else {}
         now = self._clock.now()
-        return [_info(queue, crowds.get(queue.queue_id, Crowd()), now) for queue in queues]
+        return [
+            _info(
+                queue,
+                crowds.get(queue.queue_id, Crowd()),
+                self._telling.of_queue(queue.namespace, queue.name),
+                now,
+            )
+            for queue in queues
+        ]
 
 
 def _amended(queue: Queue, body: QueueBody) -> Queue:
@@ -116,6 +140,15 @@ def _amended(queue: Queue, body: QueueBody) -> Queue:
         rate_limit=rules.rate_limit if body.rate_limit is UNSET else _rate(body.rate_limit),
     )
     return msgspec.structs.replace(queue, rules=changed)
+
+
+def _amended_telling(telling: QueueTelling, body: QueueBody) -> QueueTelling:
+    notify, objective = telling.notify, telling.objective
+    if body.notify is not UNSET:
+        notify = None if body.notify is None else parse_notify(body.notify, of_queue=True)
+    if body.objective is not UNSET:
+        objective = None if body.objective is None else parse_objective(body.objective)
+    return QueueTelling(notify=notify, objective=objective)
 
 
 def _aging(text: float | str) -> Micros:
@@ -136,7 +169,7 @@ def _rate(body: RateLimitBody | None) -> RateLimit | None:
     return RateLimit(limit=body.limit, per=per, burst=body.burst)
 
 
-def _info(queue: Queue, crowd: Crowd, now: Micros) -> QueueInfo:
+def _info(queue: Queue, crowd: Crowd, telling: QueueTelling, now: Micros) -> QueueInfo:
     rules, rate = queue.rules, queue.rules.rate_limit
     return QueueInfo(
         queue=queue.name,
@@ -150,5 +183,7 @@ def _info(queue: Queue, crowd: Crowd, now: Micros) -> QueueInfo:
         waiting=crowd.waiting,
         running=crowd.running,
         oldest_wait=None if crowd.oldest is None else max(0, now - crowd.oldest) / SECOND,
+        notify=show_notify(telling.notify),
+        objective=show_objective(telling.objective),
         version=queue.version,
     )

@@ -1,4 +1,7 @@
-"""How much happened a second, over the last ten: one number added per batch."""
+"""How much happened a second, over the last ten, and in which lanes since the start: counted once per batch."""
+
+from collections import Counter
+from collections.abc import Sequence
 
 from foliot.clock import Clock
 from foliot.domain.duration import SECOND
@@ -11,6 +14,12 @@ class Rate:
         self._clock = clock
         self._seconds = [0] * (SPAN + 1)
         self._newest = 0
+        self.lanes: Counter[int] = Counter()  # since the start
+
+    def add_of(self, lane_ids: Sequence[int]) -> None:
+        """One for each of these."""
+        self.add(len(lane_ids))
+        self.lanes.update(lane_ids)
 
     def add(self, count: int) -> None:
         self._seconds[self._advance() % (SPAN + 1)] += count

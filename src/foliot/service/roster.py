@@ -21,7 +21,7 @@ class Roster:
         found = self._find(lane, now)
         if now - self._read < (SECOND if found else SECOND // 10):
             return found
-        self._workers = [worker for worker, _ in await self._store.workers()]
+        self._workers = await self._store.enrolled()
         self._read = now
         return self._find(lane, now)
 

@@ -18,6 +18,7 @@ from foliot.domain.schedule import STANDING_LIMIT, Plan, Schedule, run_name
 from foliot.domain.secret_fields import amend
 from foliot.domain.status import WAITING_STATUSES
 from foliot.domain.timetable.due_times import due_times, next_after, tally
+from foliot.service.alert_telling import Telling, write_notify
 from foliot.service.control import Control
 from foliot.service.definition import (
     decode_body,
@@ -62,9 +63,17 @@ _NULL = b"null"
 
 class Schedules:
     def __init__(
-        self, store: Store, clock: Clock, ids: IdMaker, firing: Firing, control: Control, sealer: Sealer
+        self,
+        store: Store,
+        clock: Clock,
+        ids: IdMaker,
+        firing: Firing,
+        control: Control,
+        sealer: Sealer,
+        telling: Telling,
     ) -> None:
         self._store = store
+        self._telling = telling
         self._sealer = sealer
         self._clock = clock
         self._ids = ids
@@ -82,6 +91,7 @@ class Schedules:
         body = msgspec.structs.replace(body, schedule_id=name)
         plan = _plan(body, now)
         _check_job(body.job, caller, now)
+        await self._expect(body.job, caller)
         made = Schedule(
             id=key,
             namespace=caller.namespace,
@@ -124,6 +134,8 @@ class Schedules:
         """Change the fields given, for every due time from now on. What was due before is decided by the old ones
         first; runs that have not started get the new job."""
         given = _decode_fields(encode(body))
+        if body.job is not UNSET:
+            await self._expect(body.job, caller)
 
         def change(schedule: Schedule, now: Micros) -> Outcome | None:
             sealed, rest = split_definition(schedule)
@@ -253,6 +265,15 @@ class Schedules:
             if await self._firing.save([msgspec.structs.replace(outcome, schedule=changed)], tell=True):
                 return changed
         raise _too_busy(schedule_id)
+
+    async def _expect(self, template: TemplateBody, caller: Caller) -> None:
+        """Let the watch know what the runs will say of themselves."""
+        if template.notify:
+            try:
+                lane = lane_of(template, caller.namespace)
+                await self._telling.expect(lane, write_notify(template.notify))
+            except BadInput as error:
+                raise within(error, "job") from None
 
     def _is_as_it_was(self, schedule: Schedule, body: ScheduleBody) -> bool:
         """Who declares secret fields can not know, and hands them in each time: that is no change of the schedule."""

@@ -22,7 +22,9 @@ from foliot.domain.job import Job
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-Kind = Literal["payload", "result", "error", "progress", "template"]  # a template's owner is a schedule, else a job
+# A template's owner is a schedule, a webhook's, a delivery's and a channel's their own number, of all others
+# it is a job.
+Kind = Literal["payload", "result", "error", "progress", "template", "webhook", "delivery", "channel"]
 
 MARK = "sealed:1:"
 NONCE_BYTES = 12

@@ -9,6 +9,7 @@ from foliot.domain.errors import BadInput, Conflict
 from foliot.domain.graph import ON_WORDS, On, find_cycle
 from foliot.domain.ids import JOB, IdMaker, JobKey, parse
 from foliot.domain.job import Job, Lane
+from foliot.service.alert_telling import Telling
 from foliot.service.announce import announce_new
 from foliot.service.group import Group
 from foliot.service.job_fields import DEFAULT_QUEUE, lane_of, new_job, parse_job, set_limits, within
@@ -37,6 +38,7 @@ class Submit:
         rate: Rate,
         sealer: Sealer,
         quota: Quota,
+        telling: Telling,
         *,
         width: int = 1,
     ) -> None:
@@ -47,23 +49,32 @@ class Submit:
         self._rate = rate
         self._sealer = sealer
         self._quota = quota
+        self._telling = telling
         self._plain: dict[Kind | None, tuple[Lane, int]] = {}  # a lane is slow to hash, and its number never changes
         self.group: Group[Submission, Accepted | Clash | Orphan] = Group(
             self._keep, size=lambda submission: len(submission.jobs), width=width
         )
 
-    async def one(self, body: SubmitBody, raw: bytes, caller: Caller, request_key: str | None = None) -> Submitted:
-        answer = await self._submit([body], raw, caller, request_key, "")
+    async def one(
+        self, body: SubmitBody, raw: bytes, caller: Caller, request_key: str | None = None, trace: str | None = None
+    ) -> Submitted:
+        answer = await self._submit([body], raw, caller, request_key, trace, "")
         return Submitted(job_id=answer.ids[0], duplicate=bool(answer.duplicates))
 
     async def batch(
-        self, body: BatchBody, raw: bytes, caller: Caller, request_key: str | None = None
+        self, body: BatchBody, raw: bytes, caller: Caller, request_key: str | None = None, trace: str | None = None
     ) -> BatchSubmitted:
-        answer = await self._submit(body.jobs, raw, caller, request_key, "jobs")
+        answer = await self._submit(body.jobs, raw, caller, request_key, trace, "jobs")
         return BatchSubmitted(job_ids=answer.ids, duplicates=tuple(answer.duplicates))
 
     async def _submit(
-        self, bodies: Sequence[SubmitBody], raw: bytes, caller: Caller, request_key: str | None, where: str
+        self,
+        bodies: Sequence[SubmitBody],
+        raw: bytes,
+        caller: Caller,
+        request_key: str | None,
+        trace: str | None,
+        where: str,
     ) -> Accepted:
         now = self._clock.now()
         keys = [JobKey(key) for key in self._ids.take(len(bodies), now)]
@@ -73,10 +84,13 @@ class Submit:
         jobs: list[Job] = []
         for index, (body, key) in enumerate(zip(bodies, keys, strict=True)):
             try:
-                jobs.append(parse_job(body, key, *lanes[index], caller, now))
+                jobs.append(parse_job(body, key, *lanes[index], caller, now, trace=trace))
             except BadInput as error:
                 raise within(error, f"{where}[{index}]" if where else "") from None
         await self._quota.check(caller.namespace, len(jobs), sum([_bytes(job.payload) for job in jobs]))
+        for index, job in enumerate(jobs):
+            if job.notify is not None:
+                await self._expect(job, f"{where}[{index}]" if where else "")
         limits = await set_limits(self._store, bodies, caller.namespace)  # what is refused sets none
         new = [
             new_job(
@@ -110,6 +124,12 @@ class Submit:
                 raise Conflict("a job in depends_on has gone from history meanwhile; submit without it")
             case _:
                 assert_never(answer)
+
+    async def _expect(self, job: Job, where: str) -> None:
+        try:
+            await self._telling.expect(job.lane, job.notify)
+        except BadInput as error:
+            raise within(error, where) from None
 
     async def _lanes(self, bodies: Sequence[SubmitBody], caller: Caller, where: str) -> list[tuple[Lane, int]]:
         """The lane of each job and its number."""
@@ -168,10 +188,17 @@ class Submit:
         answers = await self._store.insert_jobs(submissions, self._clock.now())
         for submission, answer in zip(submissions, answers, strict=True):
             if isinstance(answer, Accepted):
-                self._rate.add(len(answer.new))
+                self._rate.add_of(_lanes_of_new(submission, answer))
                 # Also after a repeat: the first try may have been cut off.
                 announce_new(self._wake, submission.jobs, parents_ended=answer.parents_ended)
         return answers
+
+
+def _lanes_of_new(submission: Submission, answer: Accepted) -> list[int]:
+    if len(answer.new) == len(submission.jobs):
+        return [new.job.lane_id for new in submission.jobs]
+    kept = set(answer.new)
+    return [new.job.lane_id for new in submission.jobs if new.job.id in kept]
 
 
 def _kind(body: SubmitBody, caller: Caller) -> Kind | None:

@@ -15,6 +15,7 @@ from foliot.domain.priority import show_priority
 from foliot.domain.retry import Retry
 from foliot.domain.secret_fields import mask
 from foliot.domain.status import status_of
+from foliot.service.alert_telling import read_notify, show_notify
 from foliot.service.sealing import Sealer
 from foliot.store.base import LogLine
 from foliot.wire import (
@@ -67,7 +68,7 @@ def show_job(
         start_time=None if started is None else to_time(started),
         end_time=to_time(row.ended) if isinstance(row, Ended) else None,
         created_time=to_time(job.created),
-        last_updated=to_time(row.ended if isinstance(row, Ended) else row.since),
+        last_updated=to_time(lease.claimed if lease else row.ended if isinstance(row, Ended) else row.since),
         attempt=row.attempt,
         retries=max(0, row.counted - 1),
         worker_id=show(WORKER, lease.worker) if lease else show(WORKER, last.worker) if last else None,
@@ -86,6 +87,7 @@ def show_job(
         tags=list(job.tags),
         owner=job.owner,
         schedule_id=job.schedule_id,
+        notify=None if job.notify is None else show_notify(read_notify(job.notify)),
         version=row.version,
     )
     if not whole:
@@ -152,6 +154,7 @@ def show_attempt(attempt: Attempt, sealer: Sealer) -> Execution:
         status=attempt.status.name.lower(),
         worker_id=show(WORKER, attempt.worker),
         due_time=to_time(attempt.due),
+        admitted_time=None if attempt.admitted is None else to_time(attempt.admitted),
         claimed_time=to_time(attempt.claimed),
         start_time=None if attempt.started is None else to_time(attempt.started),
         end_time=None if attempt.ended is None else to_time(attempt.ended),

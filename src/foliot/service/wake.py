@@ -1,10 +1,11 @@
 """Hints inside a process: who listens learns at once that there may be something to do. Hints are not truth: a lost one
 costs a short poll, never a job. A node passes its own hints on to the other nodes, and theirs to its listeners."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from foliot.domain.duration import Micros
 from foliot.domain.ids import JobKey, ScheduleKey, WorkerKey
+from foliot.store.base import Timing
 
 
 class Wake:
@@ -22,6 +23,8 @@ class Wake:
         self.on_stop: list[Callable[[WorkerKey, bool], None]] = []
         self.on_deadline: list[Callable[[Micros], None]] = []
         self.on_log: list[Callable[[Collection[JobKey]], None]] = []
+        self.on_change: list[Callable[[bool], None]] = []
+        self.on_timings: list[Callable[[Sequence[Timing]], None]] = []
 
     def ready(self, lane_ids: Collection[int], *, tell: bool = True) -> None:
         """These lanes have ready jobs."""
@@ -63,10 +66,20 @@ class Wake:
         for listener in self.on_rules:
             listener(tell)
 
+    def change(self, *, tell: bool = True) -> None:
+        """Jobs have changed their status, or something else was recorded."""
+        for listener in self.on_change:
+            listener(tell)
+
     def stop(self, worker: WorkerKey, *, tell: bool = True) -> None:
         """A worker has something to stop, or was told to drain, or is gone."""
         for listener in self.on_stop:
             listener(worker, tell)
+
+    def timings(self, timings: Sequence[Timing]) -> None:
+        """Attempts have ended their jobs."""
+        for listener in self.on_timings:
+            listener(timings)
 
     def deadline(self, time: Micros) -> None:
         """A job must have started by `time`."""

@@ -21,6 +21,7 @@ from foliot.domain.needs import PLAIN, SLOT, UNIT, parse_offer, read_needs, show
 from foliot.domain.worker import Worker
 from foliot.service.dispatch import MOST_AT_ONCE, Dispatch
 from foliot.service.graphs import Graphs
+from foliot.service.job_fields import DEFAULT_QUEUE
 from foliot.service.recover import Recover
 from foliot.service.report import OLD_TOKEN, Reports, check_reports
 from foliot.service.sealing import Sealer
@@ -142,7 +143,7 @@ class Workers:
         )
 
     async def _assigned(self, claimed: Sequence[Claimed]) -> list[AssignedJob]:
-        upstream = await self._graphs.upstream(claimed)
+        upstream, links = await self._graphs.upstream(claimed)
         assigned: list[AssignedJob] = []
         unreadable: list[tuple[Claimed, Unreadable]] = []
         for one in claimed:
@@ -151,7 +152,8 @@ class Workers:
             except Unreadable as error:
                 unreadable.append((one, error))
             else:
-                assigned.append(_assigned(one, payload, upstream.get(one.lease.id, {})))
+                key = one.lease.id
+                assigned.append(_assigned(one, payload, upstream.get(key, {}), links.get(key, ())))
                 self._give(one)
         if unreadable:
             await self._recover.unreadable(unreadable)
@@ -367,7 +369,7 @@ def _free(worker: Worker, said: Mapping[str, float | str], again: Sequence[Claim
     return {name: amount for name, amount in free.items() if amount > 0}
 
 
-def _assigned(claimed: Claimed, payload: str, upstream: dict[str, Any]) -> AssignedJob:
+def _assigned(claimed: Claimed, payload: str, upstream: dict[str, Any], links: Sequence[str]) -> AssignedJob:
     job, lease = claimed.job, claimed.lease
     return AssignedJob(
         job_id=shown_id(job),
@@ -381,4 +383,7 @@ def _assigned(claimed: Claimed, payload: str, upstream: dict[str, Any]) -> Assig
         upstream=upstream,
         resources=show_amounts(read_needs(job.lane.needs).amounts) if job.lane.needs else PLAIN_RESOURCES,
         secret_fields=job.secret_fields or UNSET,
+        queue=UNSET if job.lane.queue == DEFAULT_QUEUE else job.lane.queue,
+        trace=job.trace or UNSET,
+        trace_links=links or UNSET,
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
@@ -12,7 +12,7 @@ from foliot.domain.access import ADMIN
 from foliot.domain.duration import SECOND, Micros
 from foliot.sdk.app import Foliot
 from foliot.sdk.job_function import JobFunction
-from foliot.sdk.loop_thread import LoopThread
+from foliot.sdk.loop_thread import LoopThread, Steps
 from foliot.sdk.transport import Answer, Headers
 from foliot.testing.clock import VirtualClock, check_reach
 from foliot.testing.world import Work, World
@@ -112,6 +112,22 @@ class VirtualTime:
     async def call(self, method: str, path: str, body: bytes | None, headers: Headers) -> Answer:
         """The app's way to its node, while this is open."""
         return await self._thread.hop(lambda: self._world.transport.call(method, path, body, headers))
+
+    async def stream(self, path: str, headers: Headers) -> AsyncIterator[bytes]:
+        """The same for an answer that does not end."""
+        steps = await self._thread.hop(partial(self._streamed, path, headers))
+        try:
+            while True:
+                try:
+                    piece = await self._thread.hop(steps.next)
+                except StopAsyncIteration:
+                    return
+                yield piece
+        finally:
+            await self._thread.hop(steps.close)
+
+    async def _streamed(self, path: str, headers: Headers) -> Steps[bytes]:
+        return Steps(self._world.transport.stream(path, headers))
 
     def _go(self, target: Micros) -> None:
         with self._towards(target) as step:

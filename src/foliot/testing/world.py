@@ -80,6 +80,7 @@ class World:
             self._run_until(done.end(), done)
         while True:
             work = await self._work_now()
+            self._wake.change()
             if work is not None:
                 self._count(work)
                 return work

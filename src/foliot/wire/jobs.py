@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
+from foliot.wire.alerts import NotifyBody, NotifyInfo
 from foliot.wire.base import (
     BATCH_LIMIT,
     Body,
@@ -77,6 +78,7 @@ class JobFields(Body, frozen=True, kw_only=True):
     secret_fields: SecretFields | UnsetType | None = UNSET
     tags: Annotated[list[Tag], Meta(max_length=64)] | UnsetType | None = UNSET
     owner: Owner | UnsetType | None = UNSET
+    notify: NotifyBody | UnsetType | None = UNSET
 
 
 class UpdateBody(JobFields, frozen=True, kw_only=True):
@@ -93,9 +95,6 @@ class SubmitBody(UpdateBody, frozen=True, kw_only=True):
     job_type: JobType
     job_id: JobId | UnsetType | None = UNSET
     depends_on: Annotated[list[JobId | DependsOn], Meta(max_length=10_000)] | UnsetType | None = UNSET
-
-
-LATER_FIELDS = ("notify",)
 
 
 class BatchBody(Body, frozen=True, kw_only=True):
@@ -235,18 +234,20 @@ class JobInfo(Struct, frozen=True, kw_only=True):
     tags: list[str] = []
     owner: str = ""
     schedule_id: str | None = None
+    notify: NotifyInfo | None = None
     version: int = 1
     payload: Raw | UnsetType = UNSET
     last_error: ErrorInfo | str | UnsetType | None = UNSET
 
 
 class Execution(Struct, frozen=True, kw_only=True):
-    """One attempt of a job."""
+    """One attempt of a job. It was due, admitted (from then on only a worker was missing), claimed, started, ended."""
 
     attempt: int
     status: str
     worker_id: str | None
     due_time: Time
+    admitted_time: Time | None = None
     claimed_time: Time
     start_time: Time | None
     end_time: Time | None

@@ -1,5 +1,7 @@
 """The node itself: its peers, its figures, and how it says that something is wrong."""
 
+from typing import Literal
+
 from msgspec import Struct
 
 from foliot.wire.base import Time
@@ -26,6 +28,29 @@ class Stats(Struct, frozen=True, kw_only=True):
     ended_per_second: float
 
 
+class HealthCheck(Struct, frozen=True, kw_only=True):
+    """One thing that a node looks at to know whether it can do its work. With a `warning` it can."""
+
+    name: str
+    status: Literal["ok", "warning", "failed"]
+    detail: str
+
+
+class Readiness(Struct, frozen=True, kw_only=True):
+    """Whether a node can do its work, and why not. As a 503 the same checks are part of a problem."""
+
+    status: Literal["ready", "not ready"]
+    checks: list[HealthCheck]
+
+
+class StoreFact(Struct, frozen=True, kw_only=True):
+    """Something measured of the store; `trouble` tells what is wrong with it, "" where nothing is."""
+
+    name: str
+    value: float
+    trouble: str
+
+
 class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """RFC 9457."""
 
@@ -35,6 +60,7 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     detail: str
     request_id: str = ""
     errors: list["ProblemField"] = []
+    checks: list[HealthCheck] = []
 
 
 class ProblemField(Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from foliot.wire.alerts import NotifyBody, NotifyInfo, ObjectiveBody, ObjectiveInfo
 from foliot.wire.base import Body, Duration, KeyName
 
 PolicyWord = Literal["fifo", "priority", "fair"]
@@ -27,6 +28,8 @@ class QueueBody(Body, frozen=True, kw_only=True):
     weights: Annotated[dict[KeyName, Weight], Meta(max_length=1000)] | UnsetType | None = UNSET
     max_concurrency: Annotated[int, Meta(ge=1, le=1_000_000)] | UnsetType | None = UNSET
     rate_limit: RateLimitBody | UnsetType | None = UNSET
+    notify: NotifyBody | UnsetType | None = UNSET
+    objective: ObjectiveBody | UnsetType | None = UNSET
 
 
 class RateLimitInfo(Struct, frozen=True, kw_only=True):
@@ -52,6 +55,8 @@ class QueueInfo(Struct, frozen=True, kw_only=True):
     waiting: int
     running: int
     oldest_wait: float | None
+    notify: NotifyInfo | None = None
+    objective: ObjectiveInfo | None = None
     version: int
 
 

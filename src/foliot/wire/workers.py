@@ -84,6 +84,9 @@ class AssignedJob(Struct, frozen=True, kw_only=True):
     upstream: dict[str, Any] = {}
     resources: dict[str, float] = field(default_factory=lambda: {"slot": 1.0})  # what it holds while it runs
     secret_fields: Sequence[str] | UnsetType = UNSET  # of its payload: not to be shown in logs, errors and progress
+    queue: str | UnsetType = UNSET  # left out where it is `default`
+    trace: str | UnsetType = UNSET  # W3C's `traceparent` of what submitted it
+    trace_links: Sequence[str] | UnsetType = UNSET  # the same of the runs of the jobs that it depends on
 
 
 class Stop(Struct, frozen=True, kw_only=True):

@@ -10,13 +10,15 @@ import msgspec
 from foliot import clock
 from foliot.sdk.context import JobContext
 from foliot.sdk.handler import Handler
-from foliot.wire import AssignedJob, LogLevel, ProgressInfo, Report, to_time
+from foliot.telemetry import tracing
+from foliot.wire import AssignedJob, LogLevel, ProgressInfo, Report, to_micros, to_time
 from foliot.worker.attempt_log import AttemptLog, clean
 from foliot.worker.outcome import Outcome
 from foliot.worker.redaction import redactor_of
 from foliot.worker.room import amounts_of
 
 NOTE_LIMIT = 1024
+DEFAULT_QUEUE = "default"
 
 # Why an attempt is to end before its handler is done: asked by a user, out of time, the worker leaves, the lease is
 # gone.
@@ -55,6 +57,7 @@ class Attempt:
         "lines_under_way",
         "progress",
         "redact",
+        "span",
         "started",
         "timer",
     )
@@ -81,6 +84,7 @@ class Attempt:
         self.execution: Execution | None = None
         self.lines_under_way = 0
         self.progress: ProgressInfo | None = None
+        self.span: tracing.RunSpan | None = None
         self.started: int | None = None
         self.timer: asyncio.TimerHandle | None = None
 
@@ -99,7 +103,22 @@ class Attempt:
         )
 
     def begin(self) -> None:
+        """Now, and here: where there is tracing, the attempt's span is current from now on for whoever calls."""
         self.started = clock.wall()
+        tracer = tracing.active()
+        if tracer is not None:
+            job = self.job
+            self.span = tracer.run(
+                job_id=job.job_id,
+                job_type=job.job_type,
+                queue=job.queue or DEFAULT_QUEUE,
+                attempt=job.attempt,
+                key=job.idempotency_key,
+                trace=job.trace or None,
+                parents=job.trace_links or (),
+                due=to_micros(job.schedule_time),
+                now=self.started,
+            )
 
     @property
     def log(self) -> AttemptLog:
@@ -132,6 +151,10 @@ class Attempt:
 
     def line(self, level: LogLevel, message: str) -> None:
         self.log.line(level, message)
+
+    def note(self, level: LogLevel, message: str) -> None:
+        """A line of the worker's own, which no handler's lines can push out."""
+        self.log.note(level, message)
 
     def note_progress(self, value: float | None, note: str | None) -> None:
         if note is not None and self.redact is not None:

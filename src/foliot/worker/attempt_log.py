@@ -10,6 +10,9 @@ from foliot.worker.redaction import CUT_MARK, Redactor
 
 LINES = 10_000
 CHARACTERS = 4 * 1024 * 1024
+BURST = 1_000
+PER_SECOND = 200
+_LINE = 1_000_000 // PER_SECOND  # microseconds that a line takes to be made up for
 
 Line = tuple[int, LogLevel, str]  # when (microseconds), level, message
 
@@ -27,14 +30,45 @@ def clean(text: str, limit: int) -> str:
     return encoded.decode()
 
 
-class AttemptLog:
-    """Keeps lines until they are taken. Over its bounds it only counts, and says at the end how much that was, so
-    that a handler that prints without end fills neither this memory nor the node. `on_lines` is called when there is
-    something to take, `redact` of every line before it is kept."""
+class Pace:
+    """`BURST` lines at once, then `PER_SECOND` a second. Once it is out, none pass until there is room for a second's
+    worth, so that what is left out is a few long gaps, each told once, and not every other line."""
 
-    def __init__(self, on_lines: Callable[[], None], redact: Redactor | None = None) -> None:
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
+        self._room = BURST * _LINE
+        self._at = now()
+        self._out = False
+
+    def passes(self) -> bool:
+        now = self._now()
+        self._room = min(BURST * _LINE, self._room + now - self._at)
+        self._at = now
+        if self._room < (PER_SECOND if self._out else 1) * _LINE:
+            self._out = True
+            return False
+        self._out = False
+        self._room -= _LINE
+        return True
+
+
+class AttemptLog:
+    """Keeps lines until they are taken. Lines that come too fast are left out, and what was left out is told where it
+    would have stood. Over its bounds it only counts, and says at the end how much that was, so that a handler that
+    prints without end fills neither this memory nor the node. `on_lines` is called when there is something to take,
+    `redact` of every line before it is kept."""
+
+    def __init__(
+        self,
+        on_lines: Callable[[], None],
+        redact: Redactor | None = None,
+        *,
+        now: Callable[[], int] = clock.monotonic,
+    ) -> None:
         self._on_lines = on_lines
         self._redact = redact
+        self._pace = Pace(now)
+        self._left_out = 0
         self._lock = Lock()
         self._lines: deque[Line] = deque()
         self._partial: dict[LogLevel, str] = {}
@@ -51,6 +85,14 @@ class AttemptLog:
     def line(self, level: LogLevel, message: str) -> None:
         with self._lock:
             self._add(level, message)
+        self._tell()
+
+    def note(self, level: LogLevel, message: str) -> None:
+        """A line that is kept whatever the bounds are: how the attempt ended, told by its worker."""
+        with self._lock:
+            if not self._closed:
+                self._tell_left_out()
+                self._keep(level, message)
         self._tell()
 
     def write(self, level: LogLevel, text: str) -> None:
@@ -85,6 +127,7 @@ class AttemptLog:
             for level, text in self._partial.items():
                 self._add(level, text)
             self._partial.clear()
+            self._tell_left_out()
             self._closed = True
             if self._dropped_lines or self._dropped_characters:
                 note = (
@@ -116,6 +159,23 @@ class AttemptLog:
                 self._dropped_lines += 1
                 self._dropped_characters += len(message)
             return
+        if not self._pace.passes():
+            self._left_out += 1
+            return
+        self._tell_left_out()
+        self._keep(level, message)
+
+    def _tell_left_out(self) -> None:
+        if self._left_out:
+            lines = "line was" if self._left_out == 1 else "lines were"
+            text = (
+                f"{self._left_out:,} {lines} left out here: an attempt may write {BURST:,} lines at once, "
+                f"then {PER_SECOND} a second"
+            )
+            self._left_out = 0
+            self._keep("WARNING", text)
+
+    def _keep(self, level: LogLevel, message: str) -> None:
         self._seen_lines += 1
         self._seen_characters += len(message)
         if self._redact is not None:

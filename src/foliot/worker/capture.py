@@ -11,10 +11,22 @@ from contextvars import ContextVar
 from threading import Lock
 from typing import Any, TextIO, cast
 
+from foliot.telemetry import logs
 from foliot.wire import LogLevel
 from foliot.worker.attempt import Attempt
 
 CURRENT: ContextVar[Attempt | None] = ContextVar("foliot_attempt", default=None)
+
+
+def _about() -> tuple[dict[str, object], logs.Redact | None] | None:
+    """What the program's own log says of a line that is logged inside an attempt."""
+    attempt = CURRENT.get()
+    if attempt is None:
+        return None
+    return {"job_id": attempt.job.job_id, "attempt": attempt.job.attempt}, attempt.redact
+
+
+logs.add_context(_about)
 
 
 def level_of(number: int) -> LogLevel:

@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from contextvars import copy_context
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from types import FrameType
@@ -22,9 +23,10 @@ from typing import Any, cast
 
 import msgspec
 
-from foliot import clock
+from foliot import __version__, clock
 from foliot.sdk.context import JobContext
 from foliot.sdk.handler import Handler
+from foliot.telemetry import tracing
 from foliot.wire import LOG_LINE_LIMIT, LogLevel, encode
 from foliot.worker import outcome
 from foliot.worker.attempt_log import clean
@@ -32,6 +34,7 @@ from foliot.worker.child_frames import Begun, Finished, Frame, Progressed, Said,
 from foliot.worker.outcome import Outcome
 
 MAIN = "__foliot_main__"
+BATCH_SECONDS = 0.5
 
 
 class Interrupted(BaseException):
@@ -86,7 +89,7 @@ class Link:
     def run(self, work: Work) -> None:
         self._running = True
         try:
-            ended = self._call(work)
+            ended = copy_context().run(self._call, work)
         except Interrupted:
             ended = outcome.retriable("the process was asked to end")
         if os.getpid() != self._process:
@@ -101,6 +104,8 @@ class Link:
             handler = find_handler(work)
         except Exception as error:
             return outcome.of_error(error)
+        if work.trace is not None:
+            _trace(work.trace, work.otlp_endpoint)
         self.send(Begun(clock.wall()))
         context = JobContext(
             job_id=work.job_id,
@@ -122,6 +127,12 @@ class Link:
             raise
         except BaseException as error:
             return outcome.of_error(error)
+
+
+def _trace(trace: str, endpoint: str) -> None:
+    """The handler's own spans belong to the worker's. They go out often: a process may be killed at any time."""
+    tracing.start(endpoint, service="foliot-worker", version=__version__, batch_seconds=BATCH_SECONDS)
+    tracing.resume(trace)
 
 
 class FrameLogging(logging.Handler):

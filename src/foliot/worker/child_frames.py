@@ -27,6 +27,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     upstream: dict[str, Any]
     resources: dict[str, float]
     timeout: float
+    trace: str | None = None  # the span in which it runs, W3C's `traceparent`, where the worker traces
+    otlp_endpoint: str = ""  # and where to
 
 
 class Begun(msgspec.Struct, frozen=True, tag="begun"):

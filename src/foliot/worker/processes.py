@@ -17,6 +17,7 @@ from threading import Thread
 import msgspec
 
 from foliot.sdk.handler import Handler
+from foliot.telemetry import tracing
 from foliot.wire import LogLevel, encode
 from foliot.worker import outcome
 from foliot.worker.attempt import Attempt
@@ -254,6 +255,7 @@ class ProcessPool:
 
 def _work(attempt: Attempt, handler: Handler) -> Work:
     job = attempt.job
+    tracer = tracing.active()
     function = handler.function
     origin = handler.origin or f"{function.__module__}:{function.__qualname__}"
     return Work(
@@ -271,6 +273,8 @@ def _work(attempt: Attempt, handler: Handler) -> Work:
         upstream=job.upstream,
         resources=job.resources,
         timeout=job.timeout,
+        trace=None if attempt.span is None else attempt.span.traceparent,
+        otlp_endpoint="" if tracer is None else tracer.endpoint,
     )
 
 

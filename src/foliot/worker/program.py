@@ -9,9 +9,12 @@ import sys
 import threading
 from collections.abc import Sequence
 
+from foliot import __version__
 from foliot.sdk.apply import apply_at_start
 from foliot.sdk.async_client import AsyncClient
 from foliot.sdk.transport import HttpTransport
+from foliot.settings import PREFIX
+from foliot.telemetry import logs, tracing
 from foliot.wire import ScheduleBody
 from foliot.worker.node import WorkerRefused
 from foliot.worker.worker import Worker
@@ -26,7 +29,10 @@ def run_worker(worker: Worker, schedules: Sequence[ScheduleBody] = ()) -> int:
     """Run it to its end and return the exit code. SIGTERM or SIGINT drains, a second one hurries, a third ends at
     once. `schedules` are made or changed on the node once it has taken the worker."""
     if not logging.getLogger().handlers:
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+        logs.set_up(os.environ.get(f"{PREFIX}LOG_LEVEL") or "info", os.environ.get(f"{PREFIX}LOG_FORMAT") or "auto")
+    endpoint = os.environ.get(f"{PREFIX}OTLP_ENDPOINT")
+    if endpoint:  # whoever has read all settings has started it already
+        tracing.start(endpoint, service="foliot-worker", version=__version__)
     before = set(threading.enumerate())
     loop = _new_loop()
     try:
@@ -36,6 +42,7 @@ def run_worker(worker: Worker, schedules: Sequence[ScheduleBody] = ()) -> int:
     finally:
         asyncio.set_event_loop(None)
         loop.close()
+    tracing.stop()
     if any(not thread.daemon for thread in set(threading.enumerate()) - before):
         # A handler's own thread still runs; at exit the interpreter would wait for it without end.
         _log.warning("threads that handlers have started are still running and are ended with the worker")

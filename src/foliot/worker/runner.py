@@ -217,9 +217,11 @@ class Runner:
         if attempt.ending is not None:
             ended = _as_ended(attempt, attempt.ending, ended)
         ended = attempt.redacted(ended)
+        if attempt.span is not None and attempt.ending != "fence":
+            attempt.span.end(ended.status, None if ended.error is None else ended.error.code)
         if attempt.ending != "fence":
             if ended.error is not None and ended.status != "released":
-                attempt.line("ERROR", _shown(ended.error))
+                attempt.note("ERROR", _shown(ended.error))
             log = attempt.written_log
             if log is not None:
                 log.close()
@@ -230,6 +232,8 @@ class Runner:
 
     def _end(self, attempt: Attempt) -> None:
         attempt.ended = True
+        if attempt.span is not None:
+            attempt.span.end("fenced")  # where it has not ended already
         if attempt.timer is not None and attempt.ending != "fence":
             attempt.timer.cancel()
         self._outbox.forget(attempt)
@@ -263,7 +267,7 @@ class Runner:
         job = attempt.job
         message = f"the handler did not end within {self._stop_grace:g} s of being asked to and was left alone"
         _log.warning("job %s (%s), attempt %d: %s", job.job_id, job.job_type, job.attempt, message)
-        attempt.line("WARNING", message)
+        attempt.note("WARNING", message)
         self.finish(attempt, outcome.retriable(message))
 
 

@@ -14,7 +14,7 @@ from foliot.domain.credential import ApiKey, hash_of, new_key_id
 from foliot.domain.duration import DAY, HOUR, SECOND
 from foliot.domain.rate import RateLimit
 from foliot.domain.tenancy import Namespace, Quotas
-from foliot.store.base import Session, Store
+from foliot.store.base import Definition, Session, Store
 from tests.store.builders import Scene
 from tests.store.conftest import MakeStore
 
@@ -218,16 +218,19 @@ async def test_a_namespace_made_by_many_at_once_is_new_for_one(stores: list[Stor
 
 async def test_only_an_empty_namespace_can_be_taken_away(scene: Scene) -> None:
     store = scene.store
-    for name in ("empty", "jobs", "plans", "keys"):
+    for name in ("empty", "jobs", "plans", "keys", "hooks"):
         await store.put_namespace(Namespace(name=name, created=1), expected=0)
     await scene.submitted(namespace="jobs")
     await scene.scheduled(namespace="plans")
     key = a_key(namespace="keys")
     await store.add_key(key)
-    gone = [
-        name for name in ("empty", "jobs", "plans", "keys", "default", "nowhere") if await store.remove_namespace(name)
-    ]
+    hook = Definition(kind="webhook", namespace="hooks", name="w", body="{}", created=1)
+    await store.put_definition(hook, expected=0)
+    names = ("empty", "jobs", "plans", "keys", "hooks", "default", "nowhere")
+    gone = [name for name in names if await store.remove_namespace(name)]
     assert gone == ["empty"]
+    await store.remove_definition("webhook", "hooks", "w")
+    assert await store.remove_namespace("hooks")
     await store.change_key(msgspec.structs.replace(key, revoked=9))
     assert await store.remove_namespace("keys")
     assert not await store.remove_namespace("keys")

@@ -24,6 +24,11 @@ async def change_of(scene: Scene, key: JobKey, event: events.Event) -> Change:
     return scene.decide(await scene.record(key), event)
 
 
+async def save(scene: Scene, *changes: Change) -> Saved:
+    """What a save did, but for the times of the attempts that it ended."""
+    return msgspec.structs.replace(await scene.store.save(changes, scene.now), timings=())
+
+
 async def running(scene: Scene, job: Job) -> Lease:
     (claimed,) = await scene.claim(await scene.worker(namespace=job.lane.namespace), job)
     assert claimed.lease.id == job.id
@@ -133,20 +138,18 @@ async def test_a_run_that_ends_out_of_its_lease_frees_its_schedule(scene: Scene,
     schedule, (job,) = await scene.fire(await scene.scheduled(), scene.now)
     await running(scene, job)
     if isinstance(event, events.Stopped):
-        assert await scene.store.save([await change_of(scene, job.id, events.Cancel())], scene.now) == Saved(
-            {job.id}, set()
-        )
+        assert await save(scene, await change_of(scene, job.id, events.Cancel())) == Saved({job.id}, set())
     end = await change_of(scene, job.id, event)
-    assert await scene.store.save([end], scene.now) == Saved({job.id}, {schedule.id})
+    assert await save(scene, end) == Saved({job.id}, {schedule.id})
     assert await scene.standing(schedule) == Standing(schedule=schedule)
-    assert await scene.store.save([end], scene.now) == Saved(set(), set())
+    assert await save(scene, end) == Saved(set(), set())
 
 
 @pytest.mark.parametrize("seconds", [0, 60], ids=["ready", "waiting"])
 async def test_a_run_that_ends_before_it_started_frees_its_schedule(scene: Scene, seconds: int) -> None:
     schedule, (job,) = await scene.fire(await scene.scheduled(), scene.later(seconds))
     end = await change_of(scene, job.id, events.Cancel())
-    assert await scene.store.save([end], scene.now) == Saved({job.id}, {schedule.id})
+    assert await save(scene, end) == Saved({job.id}, {schedule.id})
     assert await scene.standing(schedule) == Standing(schedule=schedule)
 
 
@@ -157,7 +160,7 @@ async def test_a_run_that_is_tried_again_stays_under_way(scene: Scene) -> None:
         await change_of(scene, tried.id, events.FailRetriable()),
         await change_of(scene, ending.id, events.Succeed()),
     ]
-    assert await scene.store.save(changes, scene.now) == Saved({tried.id, ending.id}, {schedule.id})
+    assert await save(scene, *changes) == Saved({tried.id, ending.id}, {schedule.id})
     assert (await scene.standing(schedule)).under_way == (tried.id,)
 
 
@@ -165,13 +168,12 @@ async def test_a_plain_job_frees_nothing_also_beside_a_run(scene: Scene) -> None
     other = await scene.scheduled("other")
     leases = [await scene.running(job_type="plain") for _ in range(3)]
     ends = [await change_of(scene, lease.id, events.Succeed()) for lease in leases]
-    assert await scene.store.save(ends[:2], scene.now) == Saved({lease.id for lease in leases[:2]}, set())
+    assert await save(scene, *ends[:2]) == Saved({lease.id for lease in leases[:2]}, set())
     schedule, (first, second, waits) = await scene.fire(other, scene.now - 1, scene.now, scene.later(60))
     for job in (first, second):
         await running(scene, job)
         ends.append(await change_of(scene, job.id, events.Succeed()))
-    saved = await scene.store.save(ends, scene.now)
-    assert saved == Saved({leases[2].id, first.id, second.id}, {schedule.id})
+    assert await save(scene, *ends) == Saved({leases[2].id, first.id, second.id}, {schedule.id})
     assert (await scene.standing(schedule)).under_way == (waits.id,)
 
 
@@ -187,7 +189,7 @@ async def test_a_lost_end_frees_nothing(scene: Scene) -> None:
     schedule, (job,) = await scene.fire(await scene.scheduled(), scene.now)
     stale = await change_of(scene, job.id, events.Cancel())
     await scene.happen(job.id, events.Pause())
-    assert await scene.store.save([stale], scene.now) == Saved(set(), set())
+    assert await save(scene, stale) == Saved(set(), set())
     assert (await scene.standing(schedule)).under_way == (job.id,)
 
 
@@ -195,7 +197,7 @@ async def test_a_run_of_a_schedule_that_is_gone_frees_nothing(scene: Scene) -> N
     schedule, (job,) = await scene.fire(await scene.scheduled(), scene.now)
     assert await scene.store.remove_schedule(schedule.id, schedule.version)
     end = await change_of(scene, job.id, events.Cancel())
-    assert await scene.store.save([end], scene.now) == Saved({job.id}, set())
+    assert await save(scene, end) == Saved({job.id}, set())
 
 
 async def ended(scene: Scene, job: Job) -> Job:

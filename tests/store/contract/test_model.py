@@ -72,6 +72,7 @@ def applied(record: Record, change: Change) -> Record:
                     ended=change.ended,
                     error=change.error,
                     exit_code=change.exit_code,
+                    admitted=row.since,
                 )
             ended = Ended(
                 id=row.id,

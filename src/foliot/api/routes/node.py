@@ -5,7 +5,7 @@ from typing import Any
 from foliot.api import node
 from foliot.api.node import Health
 from foliot.api.routes.route import Route
-from foliot.wire import BASE_PATH, Forecast, NodeView, Stats
+from foliot.wire import BASE_PATH, Forecast, NodeView, Readiness, Stats, StoreFact
 
 ROUTES: tuple[Route, ...] = (
     Route(
@@ -25,6 +25,16 @@ ROUTES: tuple[Route, ...] = (
         summary="Read about how many jobs stand where, and this node's rates.",
         permission="read",
         answer=Stats,
+    ),
+    Route(
+        method="GET",
+        path=f"{BASE_PATH}/stats/store",
+        handler=node.read_store,
+        group="Node",
+        summary="Read what is measured of the store, and what is wrong with it.",
+        detail="Not for keys that reach only some queues or job types: the store is everybody's.",
+        permission="read",
+        answer=list[StoreFact],
     ),
     Route(
         method="GET",
@@ -50,10 +60,11 @@ ROUTES: tuple[Route, ...] = (
         path="/readyz",
         handler=node.readyz,
         group="Node",
-        summary="Tell whether the node can do its work.",
+        summary="Tell whether the node can do its work, and what stands in its way.",
+        detail="It is ready with warnings, too. The checks are kept for a second.",
         permission="none",
-        answer=Health,
-        also={503: "what is wrong"},
+        answer=Readiness,
+        also={503: "the same checks, as part of a problem"},
     ),
     Route(
         method="GET",

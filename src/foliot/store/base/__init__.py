@@ -4,6 +4,7 @@
 """
 
 from foliot.store.base.access import AccessStore, Session
+from foliot.store.base.feed import FeedStore, Reading, Timing
 from foliot.store.base.protocols import (
     DispatchStore,
     GraphStore,
@@ -43,6 +44,17 @@ from foliot.store.base.values import (
     Submission,
     Upstream,
 )
+from foliot.store.base.watch import (
+    Definition,
+    Delivery,
+    Fact,
+    Incident,
+    Kind,
+    LatenessRow,
+    Post,
+    Waiter,
+    WatchStore,
+)
 
 __all__ = [
     "NOTHING_SAVED",
@@ -53,12 +65,19 @@ __all__ = [
     "Claimed",
     "Clash",
     "Crowd",
+    "Definition",
+    "Delivery",
     "DispatchStore",
     "Due",
+    "Fact",
+    "FeedStore",
     "Fenced",
     "Filter",
     "GraphStore",
+    "Incident",
     "JobStore",
+    "Kind",
+    "LatenessRow",
     "LifecycleStore",
     "Limit",
     "LimitStore",
@@ -71,8 +90,10 @@ __all__ = [
     "Orphan",
     "Page",
     "Parent",
+    "Post",
     "QueueStore",
     "Reader",
+    "Reading",
     "Released",
     "Saved",
     "ScheduleStore",
@@ -80,6 +101,9 @@ __all__ = [
     "Step",
     "Store",
     "Submission",
+    "Timing",
     "Upstream",
+    "Waiter",
+    "WatchStore",
     "WorkerStore",
 ]

@@ -70,7 +70,8 @@ class AccessStore(Protocol):
         ...
 
     async def remove_namespace(self, name: str) -> bool:
-        """Take it away where it has no lane, no schedule and no key that is not revoked; whether that was so."""
+        """Take it away where it has no lane, no schedule, no definition and no key that is not revoked; whether that
+        was so."""
         ...
 
     async def spend(self, meter: str, rate: RateLimit, count: int) -> tuple[int, Micros]:

@@ -13,6 +13,7 @@ from foliot.domain.queue import Queue, QueueBook, Room
 from foliot.domain.schedule import Run, Schedule, Standing
 from foliot.domain.worker import Worker
 from foliot.store.base.access import AccessStore
+from foliot.store.base.feed import FeedStore
 from foliot.store.base.reader import Reader
 from foliot.store.base.values import (
     Accepted,
@@ -38,6 +39,7 @@ from foliot.store.base.values import (
     Submission,
     Upstream,
 )
+from foliot.store.base.watch import WatchStore
 
 
 class JobStore(Protocol):
@@ -177,6 +179,10 @@ class WorkerStore(Protocol):
 
     async def workers(self, namespace: str | None = None) -> list[tuple[Worker, Sequence[Lease]]]:
         """Those whose row is there, alive or not, with what they hold."""
+        ...
+
+    async def enrolled(self, namespace: str | None = None) -> list[Worker]:
+        """The same without what they hold."""
         ...
 
     async def forget_workers(self, before: Micros) -> int:
@@ -336,6 +342,10 @@ class LifecycleStore(Protocol):
         """The store's clock."""
         ...
 
+    async def applied(self) -> set[int]:
+        """The numbers of the steps that the schema has taken, as they stand in the database now."""
+        ...
+
     async def acquire_node(self, name: str, version: str, now: Micros, until: Micros) -> NodeLease:
         """A node number that nobody else has."""
         ...
@@ -381,6 +391,8 @@ class Store(
     ScheduleStore,
     WorkerStore,
     AccessStore,
+    FeedStore,
+    WatchStore,
     LifecycleStore,
     Protocol,
 ):

@@ -5,11 +5,13 @@ from collections.abc import Sequence, Set
 import msgspec
 
 from foliot.domain.duration import Micros
+from foliot.domain.feed import Happening
 from foliot.domain.graph import On
 from foliot.domain.ids import JobKey, ScheduleKey
 from foliot.domain.job import Job, Lease, Ready, Record, State, Waiting
 from foliot.domain.schedule import Run, Schedule
 from foliot.domain.worker import Worker
+from foliot.store.base.feed import Timing
 
 
 class Parent(msgspec.Struct, frozen=True):
@@ -132,14 +134,15 @@ class Page(msgspec.Struct, frozen=True):
 
 class Saved(msgspec.Struct, frozen=True):
     """What a `save` did: the jobs whose change took effect, the schedules of which it ended a run, the concurrency keys
-    that may have a token or a waiter more, the queues that were full and have a place more, and whether jobs ended on
-    which others depend (then `release` has something to do)."""
+    that may have a token or a waiter more, the queues that were full and have a place more, whether jobs ended on
+    which others depend (then `release` has something to do), and the times of the attempts that ended their job."""
 
     done: set[JobKey]
     freed: set[ScheduleKey]
     limits: Set[int] = frozenset()
     parents_ended: bool = False
     queues: Set[int] = frozenset()
+    timings: Sequence[Timing] = ()
 
 
 NOTHING_SAVED = Saved(set(), set())
@@ -209,12 +212,14 @@ class Ordered(msgspec.Struct, frozen=True):
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule's next state, with all that comes with it: rows of the ledger, and jobs, each a run under way from
     then on (of a backfill where its row says so). It takes effect where the schedule stands at the version before it
-    (a new one, of version 1, where its name is free) and the store's clock has reached `not_before`."""
+    (a new one, of version 1, where its name is free) and the store's clock has reached `not_before`. `happenings` are
+    recorded with it."""
 
     schedule: Schedule
     runs: Sequence[Run] = ()
     jobs: Sequence[NewJob] = ()
     not_before: Micros = 0
+    happenings: Sequence[Happening] = ()
 
 
 class Beat(msgspec.Struct, frozen=True):

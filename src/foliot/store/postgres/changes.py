@@ -1,7 +1,7 @@
 """Carrying out changes: whoever deletes the row it names owns the move."""
 
 from collections.abc import Iterable, Sequence
-from typing import assert_never
+from typing import Any, assert_never
 
 import asyncpg
 import msgspec
@@ -11,9 +11,10 @@ from foliot.domain.duration import Micros
 from foliot.domain.ids import JobKey, ScheduleKey
 from foliot.domain.job import Ready, Ties, Waiting
 from foliot.domain.rank import Turn
-from foliot.store.base import Saved
+from foliot.store.base import Saved, Timing
 from foliot.store.postgres.connections import Connection, columns
 from foliot.store.postgres.intake import put_unique_keys
+from foliot.store.postgres.journal import Journal, Left
 from foliot.store.postgres.parents import Parents, note_releases
 from foliot.store.postgres.part import SQL, Part
 from foliot.store.postgres.rows import attempt_values, changed_job_values, narrow_values
@@ -38,12 +39,12 @@ class Changes(Part):
                 case _:
                     assert_never(change)
         if not requeues and not marks and ends.keys() == {Place.LEASES}:
-            moves = Moves()
-            moves.note_ends(await self._connections.write(SQL["end_leases"], *_lease_ends(ends[Place.LEASES])))
+            moves = Moves(now)
+            moves.note_lease_ends(await self._record(SQL["end_leases"], *_lease_ends(ends[Place.LEASES]), now))
             return moves.saved()
 
         async def work(connection: Connection) -> Moves:
-            moves = Moves()
+            moves = Moves(now)
             for place in _ORDER:
                 if place in ends:
                     await moves.end(connection, place, ends[place])
@@ -51,12 +52,13 @@ class Changes(Part):
                     await moves.requeue(connection, place, requeues[place])
                 if place is Place.LEASES and marks:
                     moves.done.update(await _mark(connection, marks))
+            await moves.record(connection)
             return moves
 
         if not changes:
             return Saved(set(), set())
         try:
-            moves = await self._connections.transact(work)
+            moves = await self._transact(work)
         except BaseException:
             if Place.HISTORY in requeues:  # parents of theirs may have been replaced
                 self._marks.reset()
@@ -68,20 +70,27 @@ class Changes(Part):
 
 
 class Moves:
-    """What one transaction did, statement by statement."""
+    """What one transaction did at `now`, statement by statement."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Micros) -> None:
+        self._now = now
+        self._journal = Journal()
         self.done: set[JobKey] = set()
         self.freed: set[ScheduleKey] = set()
         self.limits: set[int] = set()
         self.queues: set[int] = set()
         self.parents_ended = False
+        self.timings: list[Timing] = []
         self.places: list[tuple[int, Turn]] = []  # of ready rows that were replaced besides
 
     def saved(self) -> Saved:
-        return Saved(self.done, self.freed, self.limits, self.parents_ended, self.queues)
+        return Saved(self.done, self.freed, self.limits, self.parents_ended, self.queues, tuple(self.timings))
 
-    def note_ends(self, rows: Iterable[asyncpg.Record]) -> None:
+    async def record(self, connection: Connection) -> None:
+        """What the statements did not record by themselves."""
+        await self._journal.write(connection, self._now)
+
+    def note_ends(self, rows: Iterable[Any]) -> None:
         """What an end answers with: jobs, then schedules."""
         for key, schedule, limit_id, has_children, queue_id in rows:
             if schedule is not None:
@@ -95,24 +104,40 @@ class Moves:
             if queue_id is not None:
                 self.queues.add(queue_id)
 
+    def note_lease_ends(self, rows: Iterable[asyncpg.Record]) -> None:
+        """As `note_ends`, with the times of the attempts."""
+        others = []
+        for key, schedule, limit_id, has_children, queue_id, lane, state, due, since, claimed, started, ended in rows:
+            if schedule is None:
+                self.timings.append(Timing(lane, state, due, since, claimed, started, ended, key))
+            if has_children or schedule is not None or limit_id is not None or queue_id is not None:
+                others.append((key, schedule, limit_id, has_children, queue_id))
+            else:
+                self.done.add(key)
+        self.note_ends(others)
+
     async def end(self, connection: Connection, place: Place, ends: Sequence[End]) -> None:
         if place is Place.LEASES:
-            self.note_ends(await connection.fetch(SQL["end_leases"], *_lease_ends(ends)))
+            values = (*_lease_ends(ends), self._now, *connection.stamp())
+            self.note_lease_ends(await connection.fetch(SQL["end_leases"], *values))
             return
-        values = [(end.id, end.version, end.state, end.reason, end.ended, end.error, end.result) for end in ends]
-        while values:
-            self.note_ends(await connection.fetch(SQL[f"end_{place.value}"], *columns(values, 7)))
-            left = await self._still_ready(connection, place, [(each[0], each[1]) for each in values])
-            values = [each for each in values if each[0] in left]
+        left = [(end.id, end.version, end.state, end.reason, end.ended, end.error, end.result) for end in ends]
+        while left:
+            stamped = (*columns(left, 7), self._now, *connection.stamp())
+            self.note_ends(await connection.fetch(SQL[f"end_{place.value}"], *stamped))
+            there = await self._still_ready(connection, place, [(each[0], each[1]) for each in left])
+            left = [each for each in left if each[0] in there]
 
     async def requeue(self, connection: Connection, place: Place, requeues: Sequence[Requeue]) -> None:
         values = [(requeue.id, requeue.version, requeue.nonce) for requeue in requeues]
         left: dict[JobKey, int] = {}
+        stood: dict[JobKey, Left] = {}
         while values:
-            for key, limit_id, ties, queue_id in await connection.fetch(
+            for key, limit_id, ties, queue_id, lane_id, status in await connection.fetch(
                 SQL[f"leave_{place.value}"], *columns(values, 3)
             ):
                 left[key] = ties
+                stood[key] = (lane_id, status)
                 if limit_id is not None:
                     self.limits.add(limit_id)
                 if queue_id is not None:
@@ -122,14 +147,16 @@ class Moves:
             values = [each for each in values if each[0] in there]
         moved = [requeue for requeue in requeues if requeue.id in left]
         then = [_with_ties(requeue.row, left[requeue.id]) for requeue in moved]
+        for row in then:
+            self._journal.enter(row, stood[row.id])
         self.limits.update(
             row.limit_id for row in then if isinstance(row, Waiting) and row.for_key and row.limit_id is not None
         )
         for query, arguments, width in (
             ("enter_waiting", [narrow_values(row) for row in then if isinstance(row, Waiting)], 17),
             ("enter_ready", [narrow_values(row) for row in then if isinstance(row, Ready)], 14),
-            ("insert_attempts", [attempt_values(r.attempt) for r in moved if r.attempt is not None], 11),
-            ("change_jobs", [changed_job_values(r.job) for r in moved if r.job is not None], 15),
+            ("insert_attempts", [attempt_values(r.attempt) for r in moved if r.attempt is not None], 12),
+            ("change_jobs", [changed_job_values(r.job) for r in moved if r.job is not None], 16),
         ):
             if arguments:
                 await connection.execute(SQL[query], *columns(arguments, width))

@@ -8,17 +8,16 @@ empty, as those of the narrow tables often are.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import asyncpg
 from asyncpg import exceptions as pg
 
 from foliot.domain.errors import FoliotError, StoreFull, Unavailable, Unstorable
+from foliot.store.postgres.writer import Connection, Numbers
 
-if TYPE_CHECKING:
-    Connection = asyncpg.Connection[asyncpg.Record]  # generic in its type stubs only
-else:
-    Connection = asyncpg.Connection
+__all__ = ["Connection", "Connections", "close", "columns", "connect", "translated"]
+
 T = TypeVar("T")
 
 CONNECTIONS: Final = 6
@@ -66,7 +65,11 @@ async def connect(url: str) -> Connection:
     """A connection outside of any pool, with the store's settings."""
     # The client's limit is above the server's, so that a server that answers is never cut off in mid-sentence.
     return await asyncpg.connect(
-        url, server_settings=SETTINGS, timeout=CONNECT_SECONDS, command_timeout=STATEMENT_SECONDS + 5
+        url,
+        connection_class=Connection,
+        server_settings=SETTINGS,
+        timeout=CONNECT_SECONDS,
+        command_timeout=STATEMENT_SECONDS + 5,
     )
 
 
@@ -80,10 +83,12 @@ async def close(connection: Connection) -> None:
 
 
 class Connections:
-    """Up to `CONNECTIONS` connections, made when needed. The one used last is next: its statements are prepared."""
+    """Up to `CONNECTIONS` connections, made when needed. The one used last is next: its statements are prepared. With
+    `numbers` those that write are writers of the record."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, numbers: Numbers | None = None) -> None:
         self.url = url
+        self._numbers = numbers
         self._idle: list[Connection] = []
         self._room = asyncio.Semaphore(CONNECTIONS)
         self._open = True
@@ -102,12 +107,24 @@ class Connections:
 
     async def write(self, query: str, *arguments: object) -> list[asyncpg.Record]:
         """The rows of one statement that is a transaction of its own."""
+        return await self._write(query, arguments, stamped=False)
+
+    async def record(self, query: str, *arguments: object) -> list[asyncpg.Record]:
+        """As `write`, of a statement that takes a stamp behind its other arguments."""
+        return await self._write(query, arguments, stamped=True)
+
+    async def _write(self, query: str, arguments: Sequence[object], *, stamped: bool) -> list[asyncpg.Record]:
         for attempt in range(_ATTEMPTS):
             sent = False
             try:
                 async with self._connection() as connection:
+                    if not stamped:
+                        sent = True
+                        return await connection.fetch(query, *arguments)
+                    if self._numbers is not None:
+                        await connection.become_writer(self._numbers)
                     sent = True
-                    return await connection.fetch(query, *arguments)
+                    return await connection.fetch(query, *arguments, *connection.stamp())
             except Exception as error:
                 if isinstance(error, _BUSY) and attempt < _ATTEMPTS - 1:
                     continue
@@ -120,6 +137,8 @@ class Connections:
             committing = False
             try:
                 async with self._connection() as connection:
+                    if self._numbers is not None:
+                        await connection.become_writer(self._numbers)
                     transaction = connection.transaction()
                     await transaction.start()
                     try:

@@ -26,11 +26,12 @@ T = TypeVar("T")
 
 
 class Day:
-    """A UTC day: its name in the database and its range of ids."""
+    """A UTC day: its name in the database, its range of ids, and when it begins and ends."""
 
     def __init__(self, number: int) -> None:
         self.suffix = f"d{date.fromordinal(_EPOCH + number):%Y%m%d}"
-        self.low, self.high = first_of(number * DAY), first_of((number + 1) * DAY)
+        self.begin, self.end = number * DAY, (number + 1) * DAY
+        self.low, self.high = first_of(self.begin), first_of(self.end)
 
     @classmethod
     def at(cls, time: Micros) -> "Day":
@@ -43,17 +44,20 @@ class Day:
 
 
 class Days(Part):
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
+    def __init__(self, url: str, *, recording: bool = True) -> None:
+        super().__init__(url, recording=recording)
         self._looked_at = dict.fromkeys(_BY_ID, 0)  # what belongs to ids below was looked at by an earlier call
         self._shares_looked_at = _FIRST_SHARE
 
     async def prepare_days(self, now: Micros) -> None:
         there = set(await self._days())
+        recorded = set(await self._days("feed_days"))
         for ahead in range(AHEAD + 1):
             day = Day.at(now + ahead * DAY)
             if day.suffix not in there:
                 await self._change_days(SQL["add_day"], day.suffix, day.low, day.high)
+            if day.suffix not in recorded:
+                await self._change_days(SQL["add_feed_day"], day.suffix, day.begin, day.end)
 
     async def forget(self, before: Micros, limit: int) -> int:
         gone = len(await self._connections.write(SQL["forget_request_keys"], REQUEST_KEY_AGE, limit))
@@ -88,8 +92,8 @@ class Days(Part):
         dropped: int = await self._change_days(SQL["drop_day"], day.suffix, day.low, day.high, before, MOST_KEPT)
         return max(0, dropped)
 
-    async def _days(self) -> list[str]:
-        return [row[0] for row in await self._connections.read(SQL["days"])]
+    async def _days(self, query: str = "days") -> list[str]:
+        return [row[0] for row in await self._connections.read(SQL[query])]
 
     async def _change_days(self, query: str, *arguments: object) -> Any:
         """Run a change of the partitions with little patience for locks, again and again: who waits for an exclusive

@@ -27,7 +27,7 @@ class Dispatch(Jobs):
 
     async def admit(self, keys: Sequence[JobKey]) -> Admitted:
         try:
-            rows = await self._connections.write(SQL["admit"], sorted(set(keys)))
+            rows = await self._record(SQL["admit"], sorted(set(keys)))
         except BaseException:
             self._marks.reset()
             raise
@@ -68,10 +68,10 @@ class Dispatch(Jobs):
         look = self._marks.look(sorted({order.lane_id for order in orders}))
         charges = Charges(orders, self._lanes, self._queue_ids)
         if charges:
-            rows = await self._connections.transact(lambda c: _claim_charged(c, charges, look, nonce, now))
+            rows = await self._transact(lambda c: _claim_charged(c, charges, look, nonce, now))
             now = charges.time or now
         else:
-            rows = await self._connections.write(SQL["claim"], *_claim_values(orders, look, nonce, now))
+            rows = await self._record(SQL["claim"], *_claim_values(orders, look, nonce, now))
         reached: dict[int, Turn] = {}
         claimed = []
         for row in rows:
@@ -85,6 +85,7 @@ class Dispatch(Jobs):
                 tries_left,
                 lost,
                 version,
+                since,
                 limit_id,
                 ties,
                 worker,
@@ -103,7 +104,7 @@ class Dispatch(Jobs):
                 tries_left=tries_left,
                 lost=lost,
                 version=version,
-                since=now,
+                since=since,
                 worker=worker,
                 nonce=nonce,
                 claimed=now,
@@ -149,7 +150,8 @@ async def _claim_charged(
     orders = await charges.trim(connection)
     if not orders:
         return []
-    rows = await connection.fetch(SQL["claim"], *_claim_values(orders, look, nonce, charges.time or now))
+    values = _claim_values(orders, look, nonce, charges.time or now)
+    rows = await connection.fetch(SQL["claim"], *values, *connection.stamp())
     await charges.pay(connection, [(row[JOB_WIDTH], row[-1]) for row in rows])
     return rows
 

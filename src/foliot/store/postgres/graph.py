@@ -28,7 +28,7 @@ _Edges = dict[JobKey, list[tuple[JobKey, On, State]]]  # child → its parents t
 class Graph(Part):
     async def release(self, limit: int, now: Micros) -> Released:
         try:
-            released, places = await self._connections.transact(lambda connection: _release(connection, limit, now))
+            released, places = await self._transact(lambda connection: _release(connection, limit, now))
         except BaseException:
             self._marks.reset()
             raise
@@ -65,11 +65,12 @@ async def _release(connection: Connection, limit: int, now: Micros) -> tuple[Rel
             finished.discard(parent)
             unfinished.append((parent, child))
     rows, ends, moves, fewer = await _decide(connection, children, now)
-    outcome = Moves()
+    outcome = Moves(now)
     if ends:
         await outcome.end(connection, Place.WAITING, ends)
     if moves:
         await outcome.requeue(connection, Place.WAITING, moves)
+    await outcome.record(connection)
     for count, keys in sorted(fewer.items()):
         await connection.execute(SQL["count_parents"], sorted(keys), count)
     if unfinished:

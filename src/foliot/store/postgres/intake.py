@@ -26,7 +26,7 @@ Name = tuple[str, str]  # a namespace, and a name or key within it
 
 def job_columns(jobs: Sequence[NewJob]) -> list[list[object] | None]:
     """As `insert_jobs` takes them. A column in which nothing is given is left out, which `unnest` takes for nulls."""
-    arrays = columns([new_job_values(new) for new in sorted(jobs, key=_key)], 27)
+    arrays = columns([new_job_values(new) for new in sorted(jobs, key=_key)], 29)
     return [array if any(value is not None for value in array) else None for array in arrays]
 
 
@@ -57,6 +57,7 @@ class Intake:
 
     def __init__(self, submissions: Sequence[Submission], now: Micros) -> None:
         self._submissions = submissions
+        self._now = now
         self._requests = _Requests(submissions, now)
         self._names = _Names(submissions)
         self._holders: dict[Name, tuple[JobKey, str]] = {}  # of unique keys: who waits with it, and how it is shown
@@ -183,7 +184,8 @@ class Intake:
             return set()
         mothers = {parent.id for new in self._new.values() for parent in new.parents}
         jobs = [_with_children(new) if new.job.id in mothers else new for new in self._new.values()]
-        kept = {row[0] for row in await connection.fetch(SQL["insert_jobs"], *job_columns(jobs))}
+        values = (*job_columns(jobs), self._now, *connection.stamp())
+        kept = {row[0] for row in await connection.fetch(SQL["insert_jobs"], *values)}
         edges = sorted(
             (parent.id, new.job.id, parent.on) for new in jobs for parent in new.parents if _key(new) in kept
         )

@@ -3,11 +3,11 @@
 import secrets
 from collections.abc import AsyncIterator, Mapping
 
-from foliot.domain.changes import Place
+from foliot.clock import monotonic
 from foliot.domain.duration import Micros
 from foliot.domain.errors import Unavailable
 from foliot.domain.ids import NODES
-from foliot.domain.job import State
+from foliot.domain.status import STATUSES
 from foliot.store.base import NodeInfo, NodeLease
 from foliot.store.postgres.connections import translated
 from foliot.store.postgres.days import Days
@@ -15,14 +15,12 @@ from foliot.store.postgres.listener import Listener, Message
 from foliot.store.postgres.part import SQL
 from foliot.store.postgres.schema import migrate
 
-SAMPLE = 5000
-
 
 class Lifecycle(Days):
     kind = "postgres"
 
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
+    def __init__(self, url: str, *, recording: bool = True) -> None:
+        super().__init__(url, recording=recording)
         self._sender = secrets.token_hex(4)
         self._listener = Listener(url, self._sender, self._heard)
         self._held: dict[int, Micros] = {}  # the node numbers this process holds, and since when
@@ -41,8 +39,13 @@ class Lifecycle(Days):
         await self._connections.close()
 
     async def now(self) -> Micros:
+        asked = monotonic()
         now: Micros = (await self._connections.read(SQL["now"]))[0][0]
+        self._numbers.set(now, asked=asked)
         return now
+
+    async def applied(self) -> set[int]:
+        return {row[0] for row in await self._connections.read(SQL["schema_version"])}
 
     async def acquire_node(self, name: str, version: str, now: Micros, until: Micros) -> NodeLease:
         # A number that another node took in the same moment gives no row; there are others.
@@ -77,29 +80,12 @@ class Lifecycle(Days):
         return self._listener.subscribe()
 
     async def counts(self, namespace: str) -> Mapping[str, int]:
-        """From the newest rows of each table, as a share of about how many there are."""
-        counts = {state.name.lower(): 0 for state in State}
-        for place, blocked, for_key, state, seen, sample, rows in await self._connections.read(
-            SQL["counts"], SAMPLE, namespace
-        ):
-            whole = seen if sample < SAMPLE else seen * max(rows or 0, sample) // sample
-            counts[_state(place, blocked, for_key, state).name.lower()] += int(whole)
-        return counts
+        """By the tallies: those that ended are all that ever did."""
+        rows = await self._connections.read(SQL["counts"], namespace)
+        return dict.fromkeys(STATUSES, 0) | {STATUSES[status]: jobs for status, jobs in rows}
 
     def _heard(self, message: Message | None) -> None:
         if message is None or message.places is None:
             self._marks.reset()
         else:
             self._marks.lower(message.places.items(), told=True)
-
-
-def _state(place: str, blocked: bool, for_key: bool, state: int | None) -> State:
-    match Place(place):
-        case Place.WAITING:
-            return State.BLOCKED if blocked else State.QUEUED if for_key else State.SCHEDULED
-        case Place.READY:
-            return State.QUEUED
-        case Place.LEASES:
-            return State.RUNNING
-        case Place.HISTORY:
-            return State(state or 0)

@@ -1,24 +1,32 @@
 """What the parts of the store share: its connections, the lanes it has met, the marks of the lanes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
 
+import asyncpg
 import msgspec
 
 from foliot.domain.job import Lane
-from foliot.store.postgres.connections import Connections, columns
+from foliot.store.postgres.connections import Connection, Connections, columns
+from foliot.store.postgres.folding import Folding
 from foliot.store.postgres.marks import Marks
-from foliot.store.queries import load_queries
+from foliot.store.postgres.writer import SQL, Numbers
 
-SQL = load_queries("postgres")
+__all__ = ["SQL", "Part", "lane_names"]
+
+T = TypeVar("T")
 
 
 class Part:
-    def __init__(self, url: str) -> None:
-        self._connections = Connections(url)
+    def __init__(self, url: str, *, recording: bool = True) -> None:
+        self.recording = recording
+        self._numbers = Numbers()
+        self._connections = Connections(url, self._numbers if recording else None)
         self._marks = Marks()
         self._lanes: dict[int, Lane] = {}
         self._lane_ids: dict[Lane, int] = {}
         self._queue_ids: dict[int, int] = {}  # of each lane
+        self._folding = Folding(self._connections)
 
     async def lane_ids(self, lanes: Sequence[Lane]) -> list[int]:
         missing = {lane for lane in lanes if lane not in self._lane_ids}
@@ -28,6 +36,16 @@ class Part:
             for row in await self._connections.read(SQL["lanes_by_name"], *names):
                 self._meet(*row)
         return [self._lane_ids[lane] for lane in lanes]
+
+    async def _record(self, query: str, *arguments: object) -> list[asyncpg.Record]:
+        """The rows of one statement that writes to the record, and to the tallies."""
+        await self._folding.step()
+        return await self._connections.record(query, *arguments)
+
+    async def _transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """What `work` returns, as `Connections.transact` has it, where it writes to the tallies."""
+        await self._folding.step()
+        return await self._connections.transact(work)
 
     def lane(self, lane_id: int) -> Lane | None:
         return self._lanes.get(lane_id)

@@ -42,8 +42,8 @@ class Engine(Lists, Graph, Limits, Queues, Schedules, Workers):
 class Readers(Engine, Lifecycle):
     """The readers of a store."""
 
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
+    def __init__(self, url: str, *, recording: bool = True) -> None:
+        super().__init__(url, recording=recording)
         self._behind = Behind(url)
         self._fenced = False
         self._readers: dict[str, FencedReader] = {}
@@ -107,7 +107,7 @@ class FencedReader(Engine):
     """`Reader` of one namespace."""
 
     def __init__(self, engine: Engine, behind: Behind, namespace: str) -> None:
-        super().__init__(behind.url)
+        super().__init__(behind.url, recording=False)
         self._connections = OnBehalf(behind, namespace)
         self._engine = engine
 

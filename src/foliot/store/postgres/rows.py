@@ -16,13 +16,13 @@ from foliot.store.base import NewJob
 
 Values = Sequence[Any]
 
-JOB_WIDTH: Final = 17
-ROW_WIDTH: Final = 31
-ATTEMPT_WIDTH: Final = 10
+JOB_WIDTH: Final = 19
+ROW_WIDTH: Final = 32
 
 JOB_COLUMNS: Final = (
     "id", "lane_id", "priority", "name", "due", "created", "payload", "retry", "timeout", "deadline", "tags", "owner",
-    "schedule_id", "limit_key", "unique_key", "fair_key", "secret_fields",
+    "schedule_id", "limit_key", "unique_key", "fair_key", "secret_fields", "notify",
+    "trace",
 )  # fmt: skip
 READY_COLUMNS: Final = (
     "id", "due", "rank", "deadline", "since", "lane_id", "attempt", "counted", "tries_left", "lost", "version",
@@ -53,10 +53,11 @@ def new_job_values(new: NewJob) -> Values:
     """A new job's columns, as `insert_jobs` takes them: the wide row, then what its first narrow row adds."""
     job, row = new.job, new.row
     parts = (row.parents, row.hold, row.for_key) if isinstance(row, Waiting) else (None, None, None)
-    (*wide, _, owner, schedule_id, limit_key, unique_key, fair_key, _) = job_record(job)
+    (*wide, _, owner, schedule_id, limit_key, unique_key, fair_key, _, notify, trace) = job_record(job)
     narrow = (row.due, row.since, row.tries_left, row.version, rank_of(row), row.limit_id, int(row.ties), *parts)
     keys = (limit_key, unique_key, fair_key)
-    return (*wide, array_text(job.tags), owner, schedule_id, *keys, *narrow, array_text(job.secret_fields))
+    secret_fields = array_text(job.secret_fields)
+    return (*wide, array_text(job.tags), owner, schedule_id, *keys, *narrow, secret_fields, notify, trace)
 
 
 def job_record(job: Job) -> Values:
@@ -79,6 +80,8 @@ def job_record(job: Job) -> Values:
         job.unique_key,
         job.fair_key,
         job.secret_fields or None,
+        job.notify,
+        job.trace,
     )
 
 
@@ -121,6 +124,7 @@ def attempt_values(attempt: Attempt) -> Values:
         attempt.started,
         attempt.ended,
         attempt.error,
+        attempt.admitted,
     )
 
 
@@ -142,6 +146,7 @@ def changed_job_values(job: Job) -> Values:
         job.unique_key,
         job.fair_key,
         array_text(job.secret_fields),
+        job.notify,
     )
 
 
@@ -165,6 +170,8 @@ def job_of(values: Values, lanes: Mapping[int, Lane]) -> Job:
         unique_key,
         fair_key,
         secret_fields,
+        notify,
+        trace,
     ) = values
     job = Job(
         id=key,
@@ -183,7 +190,7 @@ def job_of(values: Values, lanes: Mapping[int, Lane]) -> Job:
         schedule_id=schedule_id,
     )
     # Apart, since few jobs have them: a call with more than fifteen names is four times as slow.
-    if limit_key is None and unique_key is None and fair_key is None and secret_fields is None:
+    if limit_key is unique_key is fair_key is secret_fields is notify is trace is None:
         return job
     return msgspec.structs.replace(
         job,
@@ -191,6 +198,8 @@ def job_of(values: Values, lanes: Mapping[int, Lane]) -> Job:
         unique_key=unique_key,
         fair_key=fair_key,
         secret_fields=() if secret_fields is None else tuple(secret_fields),
+        notify=notify,
+        trace=trace,
     )
 
 
@@ -301,8 +310,8 @@ def row_of(key: Any, values: Values) -> Row:
             narrow = (key, lane_id, priority, due, attempt, counted, tries_left, lost, version, since, limit_id, ties)
             return lease_of((*narrow, worker, nonce, claimed, check_at, started, cancel_asked, progress))
         case Place.HISTORY:
-            state, ended, status, exit_code, reason, error, result = end
-            last = (attempt, status, worker, nonce, due, claimed, started, ended, error, exit_code)
+            state, ended, status, exit_code, reason, error, result, admitted = end
+            last = (attempt, status, worker, nonce, due, claimed, started, ended, error, exit_code, admitted)
             return Ended(
                 id=key,
                 lane_id=lane_id,
@@ -322,7 +331,7 @@ def row_of(key: Any, values: Values) -> Row:
 
 
 def attempt_of(key: Any, values: Values) -> Attempt:
-    attempt, status, worker, nonce, due, claimed, started, ended, error, exit_code = values
+    attempt, status, worker, nonce, due, claimed, started, ended, error, exit_code, admitted = values
     return Attempt(
         id=key,
         attempt=attempt,
@@ -335,6 +344,7 @@ def attempt_of(key: Any, values: Values) -> Attempt:
         ended=ended,
         error=error,
         exit_code=exit_code,
+        admitted=admitted,
     )
 
 

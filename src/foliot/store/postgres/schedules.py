@@ -16,6 +16,7 @@ from foliot.domain.schedule import STANDING_LIMIT, WITH_JOB, Plan, Run, Schedule
 from foliot.store.base import NewJob, Step
 from foliot.store.postgres.connections import Connection, columns
 from foliot.store.postgres.intake import job_columns, put_unique_keys
+from foliot.store.postgres.journal import Journal
 from foliot.store.postgres.part import SQL, Part
 from foliot.store.postgres.rows import Values
 
@@ -32,7 +33,7 @@ class Schedules(Part):
             return set()
         ordered = sorted(steps, key=_key)
         try:
-            return await self._connections.transact(lambda connection: _save(connection, ordered))
+            return await self._transact(lambda connection: _save(connection, ordered))
         finally:
             # Also after a failure: the rows may be there all the same.
             self._marks.lower_to(new.row for step in steps for new in step.jobs)
@@ -84,6 +85,10 @@ async def _save(connection: Connection, steps: Sequence[Step]) -> set[ScheduleKe
     if runs:
         await connection.execute(SQL["note_runs"], *columns(runs, 9), WITH_JOB)
     await _start(connection, taken)
+    journal = Journal()
+    for step in taken:
+        journal.happened(step.happenings)
+    await journal.write(connection)
     return changed
 
 
@@ -102,7 +107,10 @@ async def _start(connection: Connection, steps: Iterable[Step]) -> None:
         free = [row[0] for row in await connection.fetch(SQL["open_runs"], *columns(names, 6))]
         if free:
             started = [jobs[key].job for key in free]
-            await connection.execute(SQL["insert_jobs"], *job_columns([jobs[key] for key in free]))
+            writer, number = connection.stamp()
+            await connection.execute(
+                SQL["insert_jobs"], *job_columns([jobs[key] for key in free]), number, writer, number
+            )
             unique = [(job.lane.namespace, job.unique_key, job.id) for job in started if job.unique_key is not None]
             await put_unique_keys(connection, unique)
 

@@ -13,6 +13,7 @@ from foliot.store.postgres.part import SQL
 
 LOCK_WAIT: Final = "500ms"
 _TRIES: Final = 40
+_STEP_SECONDS: Final = 3600.0  # a step that says so may take longer than a statement does otherwise
 _PAUSE: Final = 0.25  # seconds between tries; whoever was held up meanwhile goes first
 
 
@@ -57,5 +58,5 @@ async def _step(connection: Connection, known: list[steps.Migration]) -> None:
         waiting = steps.pending(known, await _applied(connection))
         if waiting:
             await connection.fetchval(SQL["short_locks"], LOCK_WAIT)
-            await connection.execute(waiting[0].sql)
+            await connection.execute(waiting[0].sql, timeout=_STEP_SECONDS)
             await connection.execute(SQL["note_migration"], waiting[0].number, waiting[0].name)

@@ -11,6 +11,7 @@ from foliot.domain.job import Ready, Waiting
 from foliot.store.base import Accepted, NewJob, Submission
 from foliot.store.postgres.connections import Connection
 from foliot.store.postgres.intake import Answer, Intake, job_columns, shown_ids
+from foliot.store.postgres.journal import Journal
 from foliot.store.postgres.part import SQL, Part
 from foliot.store.postgres.rows import (
     JOB_COLUMNS,
@@ -29,7 +30,7 @@ class Submissions(Part):
         plain = not any(s.request_key for s in submissions) and all(map(_is_plain, jobs))
         try:
             if plain:
-                return _answers(submissions, await self._insert_plain(jobs))
+                return _answers(submissions, await self._insert_plain(jobs, now))
             return await self._take_in(submissions, now)
         finally:
             # Also after a failure: the rows may be there all the same.
@@ -42,7 +43,7 @@ class Submissions(Part):
             return intake
 
         try:
-            intake = await self._connections.transact(work)
+            intake = await self._transact(work)
         except BaseException:
             if any(new.parents for submission in submissions for new in submission.jobs):
                 self._marks.reset()
@@ -50,25 +51,34 @@ class Submissions(Part):
         self._marks.lower(intake.parents.places)
         return intake.answers
 
-    async def _insert_plain(self, jobs: Sequence[NewJob]) -> set[JobKey]:
+    async def _insert_plain(self, jobs: Sequence[NewJob], now: Micros) -> set[JobKey]:
         if len(jobs) >= COPIED:
             try:
-                return await self._connections.transact(lambda connection: _copy(connection, jobs))
+                return await self._transact(lambda connection: _copy(connection, jobs, now))
             except UniqueViolationError:
                 pass  # some are there already: find out which
-        return {row[0] for row in await self._connections.write(SQL["insert_jobs"], *job_columns(jobs))}
+        return {row[0] for row in await self._record(SQL["insert_jobs"], *job_columns(jobs), now)}
 
 
-async def _copy(connection: Connection, jobs: Sequence[NewJob]) -> set[JobKey]:
+async def _copy(connection: Connection, jobs: Sequence[NewJob], now: Micros) -> set[JobKey]:
     """Write jobs of which none is there, else raise."""
-    rows = [new.row for new in jobs]
+    ready: list[Ready] = []
+    waiting: list[Waiting] = []
+    for new in jobs:
+        if isinstance(new.row, Ready):
+            ready.append(new.row)
+        else:
+            waiting.append(new.row)
     for table, names, records in (
         ("jobs", JOB_COLUMNS, [job_record(new.job) for new in jobs]),
-        ("ready", READY_COLUMNS, [narrow_values(row) for row in rows if isinstance(row, Ready)]),
-        ("waiting", WAITING_COLUMNS, [narrow_values(row) for row in rows if isinstance(row, Waiting)]),
+        ("ready", READY_COLUMNS, list(map(narrow_values, ready))),
+        ("waiting", WAITING_COLUMNS, list(map(narrow_values, waiting))),
     ):
         if records:
             await connection.copy_records_to_table(table, records=records, columns=names)
+    journal = Journal()
+    journal.begin(ready, waiting)
+    await journal.write(connection, now)
     return {new.job.id for new in jobs}
 
 

@@ -38,5 +38,8 @@ class Workers(Part):
                 found[values[0]][1].append(lease_of(values[WORKER_WIDTH:]))
         return list(found.values())
 
+    async def enrolled(self, namespace: str | None = None) -> list[Worker]:
+        return [worker_of(tuple(row)) for row in await self._connections.read(SQL["enrolled"], namespace)]
+
     async def forget_workers(self, before: Micros) -> int:
         return len(await self._connections.write(SQL["forget_workers"], before))

@@ -12,12 +12,14 @@ nothing of that call is kept, and the calls beside it are.
 from foliot.store.base import Reader
 from foliot.store.sqlite.access import SqliteAccess
 from foliot.store.sqlite.dispatch import SqliteDispatch
+from foliot.store.sqlite.feed import SqliteFeed
 from foliot.store.sqlite.graph import SqliteGraph
 from foliot.store.sqlite.jobs import SqliteJobs
 from foliot.store.sqlite.lifecycle import SqliteLifecycle
 from foliot.store.sqlite.limits import SqliteLimits
 from foliot.store.sqlite.queues import SqliteQueues
 from foliot.store.sqlite.schedules import SqliteSchedules
+from foliot.store.sqlite.watch import SqliteWatch
 from foliot.store.sqlite.workers import SqliteWorkers
 
 
@@ -30,9 +32,11 @@ class SqliteStore(
     SqliteSchedules,
     SqliteWorkers,
     SqliteAccess,
+    SqliteWatch,
+    SqliteFeed,
     SqliteLifecycle,
 ):
-    """`Store` on SQLite: `SqliteStore("foliot.db")`."""
+    """`Store` on SQLite: `SqliteStore("foliot.db")`; with `recording=False` it keeps no record of what happens."""
 
     def reader(self, namespace: str) -> Reader:
         """The store itself: SQLite has no fence within a file."""

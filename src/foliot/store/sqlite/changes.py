@@ -1,4 +1,5 @@
-"""Moves of jobs between their places, gathered over a whole call and then written table by table.
+"""Moves of jobs between their places, gathered over a whole call and then written table by table, with what the record
+tells of them.
 
 There is one writer: what a call has read in its transaction stays true until it commits, so that rows are checked in
 Python and then written in bulk.
@@ -6,31 +7,42 @@ Python and then written in bulk.
 
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
 
 from foliot.domain.changes import Change, End, Mark, Place, Requeue
+from foliot.domain.duration import Micros
+from foliot.domain.feed import Happening
 from foliot.domain.ids import JobKey, ScheduleKey
-from foliot.domain.job import Attempt, Ended, Job, Lease, Ready, Row, State, Ties, Waiting
+from foliot.domain.job import ENDED_STATES, Attempt, Ended, Job, Lease, Ready, Row, State, Ties, Waiting
 from foliot.domain.states import place_of
 from foliot.domain.status import status_of
-from foliot.store.base import NewJob, Saved
+from foliot.store.base import NewJob, Saved, Timing
 from foliot.store.sqlite import edges
 from foliot.store.sqlite.batch import fetch, write
 from foliot.store.sqlite.connection import SQL
+from foliot.store.sqlite.journal import NUMBERS, write_batch
 from foliot.store.sqlite.records import rows_at
 from foliot.store.sqlite.rows import Columns, as_columns, job_columns, keys_json
 
 _DELETES: Final = {place: SQL[f"delete_{place.value}"] for place in Place}
-_ENDED: Final = {state: state.name.lower() for state in State}
+_ENDED: Final = {int(state): state.name.lower() for state in State}
+_CHILDREN: Final = int(Ties.CHILDREN)
+_RUNNING: Final = NUMBERS["running"]
+_ENDED_NUMBERS: Final = {int(state): NUMBERS[_ENDED[state]] for state in ENDED_STATES}
 
 
 class Moves:
-    """What a call takes from where and puts where; `write` carries it out, table by table."""
+    """What a call takes from where and puts where at `now`; `write` carries it out, table by table."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Micros, *, recording: bool) -> None:
+        self.now = now
+        self._recording = recording
+        self._statuses: dict[JobKey, str] = {}  # of what was taken
+        self._entries: list[Columns] = []  # of the record, as the fields of `Entry`
+        self._happenings: list[Happening] = []
         self._taken: dict[Place, list[JobKey]] = {place: [] for place in Place}
         self._waiting: list[Columns] = []
         self._ready: list[Columns] = []
@@ -38,6 +50,7 @@ class Moves:
         self._history: list[Columns] = []
         self._attempts: list[Columns] = []
         self._new_jobs: list[Columns] = []
+        self._new_watched_jobs: list[Columns] = []
         self._job_keys: list[Columns] = []
         self._changed_jobs: list[Columns] = []
         self._ended: list[JobKey] = []  # out of waiting or ready
@@ -50,6 +63,7 @@ class Moves:
         self.limits: set[int] = set()  # the concurrency keys that may have a token or a waiter more
         self.queues: set[int] = set()  # the queues that count fewer leases, once this is written
         self.releases: dict[JobKey, int] = {}  # ended jobs that have children, and how they ended
+        self.timings: list[Timing] = []  # of the attempts that ended their job
         self._left: list[tuple[int, str]] = []
         self._came: list[tuple[int, str]] = []
         self._tally: Counter[tuple[int, str]] = Counter()
@@ -66,6 +80,7 @@ class Moves:
             self.limits.add(row.limit_id)
         self._taken[place].append(row.id)
         self._left.append((row.lane_id, status))
+        self._statuses[row.id] = status
 
     def lease(self, leases: Sequence[Lease]) -> None:
         """Ready rows become these leases."""
@@ -74,6 +89,21 @@ class Moves:
         for lane_id, jobs in Counter([lease.lane_id for lease in leases]).items():
             self._tally[lane_id, "queued"] -= jobs
             self._tally[lane_id, "running"] += jobs
+        if self._recording:
+            self._entries += [
+                (
+                    lease.id,
+                    lease.lane_id,
+                    _RUNNING,
+                    lease.version,
+                    lease.attempt,
+                    lease.counted,
+                    lease.worker,
+                    lease.claimed,
+                    None,
+                )
+                for lease in leases
+            ]
 
     def put(self, row: Waiting | Ready) -> None:
         if isinstance(row, Ready):
@@ -84,6 +114,9 @@ class Moves:
                 self.limits.add(row.limit_id)
         rows.append(as_columns(row))
         self._came.append((row.lane_id, status))
+        if self._recording and self._statuses.get(row.id) != status:
+            number = NUMBERS[status]
+            self._entries.append((row.id, row.lane_id, number, row.version, row.attempt, row.counted, None, None, None))
 
     def end(self, row: Waiting | Ready, end: End) -> None:
         """Put the row of history: what `end` says, the rest from the row that it replaces; no attempt was under way."""
@@ -105,32 +138,86 @@ class Moves:
             )
         )
         self._ended.append(row.id)
-        if row.ties & Ties.CHILDREN:
+        if row.ties & _CHILDREN:
             self.releases[row.id] = int(end.state)
-        self._came.append((row.lane_id, _ENDED[end.state]))
+        status = _ENDED[end.state]
+        self._came.append((row.lane_id, status))
+        if self._recording:
+            counts = (row.version + 1, row.attempt, row.counted)
+            self._entries.append((row.id, row.lane_id, NUMBERS[status], *counts, None, None, end.reason))
 
     def end_leases(self, connection: sqlite3.Connection, ends: Sequence[End]) -> list[JobKey]:
         """Write the rows of history of those ends whose lease is as they say, and take these leases; their ids."""
         if not ends:
             return []
-        write(connection, "end_leases", [_end_columns(end) for end in ends])
-        ended: list[JobKey] = []
         named = (keys_json(end.id for end in ends),)
-        for lane_id, state, keys, schedules, limits, parents, queues in fetch(connection, "ended_leases", named):
-            self._tally[lane_id, _ENDED[state]] += len(keys)
-            self._tally[lane_id, "running"] -= len(keys)
-            ended += keys
-            if schedules:
-                self.freed.update(schedules)
-                self._closed += keys
-            self.limits.update(limits)
-            self.queues.update(queues)
-            self.releases.update(dict.fromkeys(parents, state))
-        self._taken[Place.LEASES] += ended
-        return ended
+        leases = {columns[0]: columns for columns in fetch(connection, "leases_to_end", named)}
+        taken = [end for end in ends if end.id in leases and _is_held(leases[end.id], end)]
+        rows = [_end_columns(end) for end in taken]
+        write(connection, "end_leases", rows)
+        self._close((*leases[row[0]], *row) for row in rows)
+        self._taken[Place.LEASES] += [end.id for end in taken]
+        return [end.id for end in taken]
+
+    def _close(self, ended: Iterable[Columns]) -> None:
+        """Note what comes with the ends of leases, given as `leases_to_end` and `_end_columns` have them."""
+        timings, entries, closed = self.timings, self._entries, []
+        for (
+            key,
+            version,
+            _,
+            lane_id,
+            attempt,
+            counted,
+            worker,
+            due,
+            since,
+            claimed,
+            noted,
+            schedule,
+            limit_id,
+            ties,
+            queue_id,
+            _,
+            state,
+            reason,
+            time,
+            _,
+            started,
+            *_,
+        ) in ended:
+            if started is None:
+                started = noted
+            timings.append(Timing(lane_id, state, due, since, claimed, started, time, key))
+            closed.append((lane_id, state))
+            if self._recording:
+                began = claimed if started is None else started
+                number = _ENDED_NUMBERS[state]
+                entries.append((key, lane_id, number, version + 1, attempt, counted, worker, began, reason))
+            if schedule is not None:
+                self.freed.add(schedule)
+                self._closed.append(key)
+            if limit_id is not None:
+                self.limits.add(limit_id)
+            if ties & _CHILDREN:
+                self.releases[key] = state
+            if queue_id is not None:
+                self.queues.add(queue_id)
+        for (lane_id, state), jobs in Counter(closed).items():
+            self._tally[lane_id, _ENDED[state]] += jobs
+            self._tally[lane_id, "running"] -= jobs
+
+    def happen(self, happenings: Sequence[Happening]) -> None:
+        """Let these be recorded with the moves."""
+        if self._recording:
+            self._happenings += happenings
 
     def add(self, namespace: str, new: NewJob) -> None:
-        self._new_jobs.append(job_columns(new.job))
+        job = new.job
+        if job.notify is None and job.trace is None:
+            self._new_jobs.append(job_columns(job))
+        else:
+            self._new_watched_jobs.append((*job_columns(job), job.notify, job.trace))
         self.put(new.row)
         if new.job.name is not None:
             self._job_keys.append((namespace, new.job.name, new.job.id, new.body_hash))
@@ -138,7 +225,7 @@ class Moves:
             self._unique_keys.append((namespace, new.job.unique_key, new.job.id))
 
     def change_job(self, job: Job) -> None:
-        self._changed_jobs.append(job_columns(job))
+        self._changed_jobs.append((*job_columns(job), job.notify, job.trace))
         if job.unique_key is not None:
             self._unique_keys.append((job.lane.namespace, job.unique_key, job.id))
 
@@ -161,6 +248,7 @@ class Moves:
                 connection.execute(_DELETES[place], (keys_json(keys),))
         for query, rows in (
             ("insert_job", self._new_jobs),
+            ("insert_watched_job", self._new_watched_jobs),
             ("insert_job_key", self._job_keys),
             ("replace_job", self._changed_jobs),
             ("insert_waiting", self._waiting),
@@ -177,6 +265,7 @@ class Moves:
         self._tally.update(self._came)
         self._tally.subtract(self._left)
         write(connection, "count", [(*key, change) for key, change in self._tally.items() if change])
+        write_batch(connection, self.now, self._entries, self._happenings)
 
     def _redrive(self, connection: sqlite3.Connection) -> None:
         connection.execute(SQL["reopen_runs"], (keys_json(self._redriven),))
@@ -193,7 +282,7 @@ class Moves:
             connection.execute(SQL["close_runs"], (keys_json(self._closed + self._ended),))
 
 
-def save(connection: sqlite3.Connection, changes: Sequence[Change]) -> Saved:
+def save(connection: sqlite3.Connection, changes: Sequence[Change], moves: Moves) -> Saved:
     ends: list[End] = []
     marks: list[Mark] = []
     others: dict[Place, list[Requeue | End]] = {place: [] for place in Place}
@@ -204,7 +293,6 @@ def save(connection: sqlite3.Connection, changes: Sequence[Change]) -> Saved:
             ends.append(change)
         else:
             others[change.source].append(change)
-    moves = Moves()
     done = set(moves.end_leases(connection, ends))
     for place, replacing in others.items():
         rows = rows_at(connection, place, [change.id for change in replacing]) if replacing else {}
@@ -215,7 +303,7 @@ def save(connection: sqlite3.Connection, changes: Sequence[Change]) -> Saved:
                 done.add(change.id)
     done.update(_mark(connection, marks))
     moves.write(connection)
-    return Saved(done, moves.freed, moves.limits, bool(moves.releases), moves.queues)
+    return Saved(done, moves.freed, moves.limits, bool(moves.releases), moves.queues, tuple(moves.timings))
 
 
 def _mark(connection: sqlite3.Connection, marks: Sequence[Mark]) -> list[JobKey]:
@@ -227,11 +315,14 @@ def _mark(connection: sqlite3.Connection, marks: Sequence[Mark]) -> list[JobKey]
     return [mark.id for mark in valid]
 
 
+def _is_held(lease: Columns, end: End) -> bool:
+    """Whether a lease, given as `leases_to_end` has it, is the one that an end is of."""
+    return end.version in (None, lease[1]) and end.nonce in (None, lease[2])
+
+
 def _end_columns(end: End) -> Columns:
     return (
         end.id,
-        end.version,
-        end.nonce,
         int(end.state),
         end.reason,
         end.ended,

@@ -37,7 +37,7 @@ class SqliteDispatch(Threads):
         return await self._read(work)
 
     async def admit(self, keys: Sequence[JobKey]) -> Admitted:
-        return await self._write(lambda connection: _admit(connection, keys, self._clock.now()))
+        return await self._write(lambda connection: _admit(connection, keys, self._moves(self._clock.now())))
 
     async def occupied_lanes(self) -> list[int]:
         def work(connection: sqlite3.Connection) -> tuple[list[int], dict[int, Lane]]:
@@ -58,7 +58,9 @@ class SqliteDispatch(Threads):
             leased = await self._read(lambda connection: _leased_to(connection, workers, self._lanes))
             return [claimed for claimed in leased if claimed.lease.nonce == nonce]
         return await self._write(
-            lambda connection: _claim(connection, orders, nonce, now, Admission(self._clock.now()), self._lanes)
+            lambda connection: _claim(
+                connection, orders, nonce, self._moves(now), Admission(self._clock.now()), self._lanes
+            )
         )
 
     async def leases_of(self, worker: WorkerKey) -> list[Claimed]:
@@ -85,8 +87,8 @@ class SqliteDispatch(Threads):
         return await self._read(work)
 
 
-def _admit(connection: sqlite3.Connection, keys: Iterable[JobKey], now: Micros) -> Admitted:
-    moves, ready, for_key = Moves(), [], []
+def _admit(connection: sqlite3.Connection, keys: Iterable[JobKey], moves: Moves) -> Admitted:
+    now, ready, for_key = moves.now, [], []
     for columns in fetch(connection, "admissible", (keys_json(keys), now)):
         row = waiting_of(columns)
         change = states.transition(row, events.Due(), now, retry=ANY_RETRY)
@@ -105,23 +107,23 @@ def _claim(
     connection: sqlite3.Connection,
     orders: Sequence[Order],
     nonce: int,
-    now: Micros,
+    moves: Moves,
     admission: Admission,
     lanes: Lanes,
 ) -> list[Claimed]:
     named = keys_json({order.worker for order in orders})
-    able = {key for (key,) in connection.execute(SQL["workers_able"], (named, now))}
+    able = {key for (key,) in connection.execute(SQL["workers_able"], (named, moves.now))}
     takers: dict[int, list[WorkerKey]] = {}
     for order in admission.admitted(connection, [order for order in orders if order.worker in able]):
         takers.setdefault(order.lane_id, []).extend([order.worker] * order.count)
-    moves, claimed = Moves(), []
+    claimed = []
     popped = _pop(connection, takers)
     jobs = build_jobs(connection, [columns[_READY_COLUMNS:] for columns in popped], lanes)
     turns = {lane_id: iter(workers) for lane_id, workers in takers.items()}
     for columns, job in zip(popped, jobs, strict=True):
         row = ready_of(columns)
         event = events.Claim(worker=next(turns[row.lane_id]), nonce=nonce, timeout=job.timeout)
-        lease = states.claim(row, event, now)
+        lease = states.claim(row, event, moves.now)
         if row.lane_id != job.lane_id:
             lease = msgspec.structs.replace(lease, lane_id=job.lane_id)
         claimed.append(Claimed(lease, job))

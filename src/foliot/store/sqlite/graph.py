@@ -25,7 +25,7 @@ class SqliteGraph(Threads):
     async def release(self, limit: int, now: Micros) -> Released:
         def work(connection: sqlite3.Connection) -> Released:
             (waiting,) = connection.execute(SQL["any_release"]).fetchone()
-            return _Release(connection, now).carry_on(limit) if waiting else Released()
+            return _Release(connection, self._moves(now)).carry_on(limit) if waiting else Released()
 
         return await self._write(work)
 
@@ -55,10 +55,10 @@ def _upstream(connection: sqlite3.Connection, keys: Iterable[JobKey], longest: i
 class _Release:
     """One call's share of what ended parents mean to their children."""
 
-    def __init__(self, connection: sqlite3.Connection, now: Micros) -> None:
+    def __init__(self, connection: sqlite3.Connection, moves: Moves) -> None:
         self._connection = connection
-        self._now = now
-        self._moves = Moves()
+        self._now = moves.now
+        self._moves = moves
         self._counts: list[tuple[JobKey, int]] = []
         self._lanes: set[int] = set()
         self._due: list[Due] = []

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from foliot.domain import ids
-from foliot.domain.duration import DAY, Micros
+from foliot.domain.duration import DAY
 from foliot.domain.ids import JobKey
 from foliot.domain.job import Job, Ties
 from foliot.store.base import Accepted, Clash, NewJob, Orphan, Parent, Submission
@@ -31,10 +31,11 @@ def _shown(key: JobKey, name: str | None) -> str:
 class Intake:
     """One call's submissions, in order: each sees what those before it brought in."""
 
-    def __init__(self, connection: sqlite3.Connection, submissions: Sequence[Submission], now: Micros) -> None:
+    def __init__(self, connection: sqlite3.Connection, submissions: Sequence[Submission], moves: Moves) -> None:
         self._connection = connection
         self._submissions = submissions
-        self._now = now
+        self._moves = moves
+        self._now = moves.now
         self._known = self._known_names()
         self._present = self._known_ids()
         self._barred = self._barred_keys()
@@ -44,20 +45,20 @@ class Intake:
 
     def answers(self) -> list[Answer]:
         answers = [self._answer(submission) for submission in self._submissions]
-        moves = Moves()
+        moves = self._moves
         parents = {parent for parent, *_ in self._edges}
         for namespace, new in self._new.values():
             moves.add(namespace, _with_children(new) if new.job.id in parents else new)
         if parents:
-            self._tie(moves, parents)
+            self._tie(parents)
         moves.write(self._connection)
         return answers
 
-    def _tie(self, moves: Moves, parents: Iterable[JobKey]) -> None:
+    def _tie(self, parents: Iterable[JobKey]) -> None:
         """Write the edges; those parents that were there before are told of them, or have ended."""
         write(self._connection, "insert_edge", self._edges)
         standing = {parent: self._standing[parent] for parent in parents if parent in self._standing}
-        moves.releases.update((parent, state) for parent, state in standing.items() if state is not None)
+        self._moves.releases.update((parent, state) for parent, state in standing.items() if state is not None)
         if standing:
             edges.tie(self._connection, standing)
 

@@ -35,7 +35,7 @@ class SqliteJobs(Threads):
         return self._lanes.get(lane_id)
 
     async def insert_jobs(self, submissions: Sequence[Submission], now: Micros) -> list[Answer]:
-        return await self._write(lambda connection: Intake(connection, submissions, now).answers())
+        return await self._write(lambda connection: Intake(connection, submissions, self._moves(now)).answers())
 
     async def load(self, keys: Sequence[JobKey]) -> dict[JobKey, Record]:
         return await self._read(lambda connection: load(connection, keys, self._lanes))
@@ -50,7 +50,7 @@ class SqliteJobs(Threads):
         return await self._read(lambda connection: listing.page(connection, filter, limit, before, self._lanes))
 
     async def save(self, changes: Sequence[Change], now: Micros) -> Saved:
-        return await self._write(lambda connection: save(connection, changes))
+        return await self._write(lambda connection: save(connection, changes, self._moves(now)))
 
     async def outcomes(self, attempts: Sequence[tuple[JobKey, int]]) -> dict[tuple[JobKey, int], AttemptStatus]:
         def work(connection: sqlite3.Connection) -> dict[tuple[JobKey, int], AttemptStatus]:
@@ -104,6 +104,7 @@ def _executions(connection: sqlite3.Connection, key: JobKey) -> list[Attempt]:
                 claimed=row.claimed,
                 started=row.started,
                 ended=None,
+                admitted=row.since,
             )
         )
     for row in rows_at(connection, Place.HISTORY, [key]).values():

@@ -25,8 +25,8 @@ class SqliteLifecycle(Threads):
 
     kind = "sqlite"
 
-    def __init__(self, path: str, *, clock: Clock | None = None) -> None:
-        super().__init__(path, clock=clock)
+    def __init__(self, path: str, *, clock: Clock | None = None, recording: bool = True) -> None:
+        super().__init__(path, clock=clock, recording=recording)
         self._held_numbers: dict[int, Micros] = {}
         self._closed = asyncio.Event()
 
@@ -52,6 +52,11 @@ class SqliteLifecycle(Threads):
 
     async def now(self) -> Micros:
         return self._clock.now()
+
+    async def applied(self) -> set[int]:
+        return await self._read(
+            lambda connection: {number for (number,) in connection.execute(SQL["applied_migrations"])}
+        )
 
     async def acquire_node(self, name: str, version: str, now: Micros, until: Micros) -> NodeLease:
         lease = await self._write(lambda connection: _acquire_node(connection, name, version, now, until))
@@ -131,5 +136,5 @@ def _forget(connection: sqlite3.Connection, before: Micros, limit: int, now: Mic
     for query in ("forget_edges", "forget_attempts", "delete_history", "forget_job"):
         connection.execute(SQL[query], (keys,))
     gone = Counter((lane_id, State(state).name.lower()) for *_, lane_id, state in past)
-    write(connection, "count", [(*key, -jobs) for key, jobs in gone.items()])
+    write(connection, "count_forgotten", [(*key, -jobs, jobs) for key, jobs in gone.items()])
     return taken + len(past)

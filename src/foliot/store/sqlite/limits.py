@@ -55,7 +55,7 @@ class SqliteLimits(Threads):
         return await self._read(work)
 
     async def give_tokens(self, limit_ids: Sequence[int], now: Micros) -> list[tuple[JobKey, int]]:
-        return await self._write(lambda connection: _give_tokens(connection, limit_ids, now))
+        return await self._write(lambda connection: _give_tokens(connection, limit_ids, self._moves(now)))
 
     async def crowded_limits(self, limit: int, *, after: int = 0) -> list[int]:
         return await self._read(
@@ -80,17 +80,17 @@ def _limit(
     return Limit(limit_id=number, key=key, most=most, held=held, waiting=waiting, holders=holders, waiters=waiters)
 
 
-def _give_tokens(connection: sqlite3.Connection, limit_ids: Iterable[int], now: Micros) -> list[tuple[JobKey, int]]:
+def _give_tokens(connection: sqlite3.Connection, limit_ids: Iterable[int], moves: Moves) -> list[tuple[JobKey, int]]:
     """Keys with equally many free tokens in one step."""
     keys_by_free: dict[int, list[int]] = {}
     for number, free in fetch(connection, "free_tokens", (keys_json(set(limit_ids)),)):
         if free > 0:
             keys_by_free.setdefault(free, []).append(number)
-    moves, moved = Moves(), []
+    moved = []
     for free, numbers in keys_by_free.items():
         for columns in fetch(connection, "first_waiters", (keys_json(numbers), free)):
             row = waiting_of(columns)
-            change = states.transition(row, events.TokenFree(), now, retry=ANY_RETRY)
+            change = states.transition(row, events.TokenFree(), moves.now, retry=ANY_RETRY)
             assert isinstance(change, Requeue)
             moves.take(row)
             moves.put(change.row)

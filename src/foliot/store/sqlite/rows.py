@@ -67,6 +67,7 @@ def queue_of(columns: Columns) -> Queue:
 
 
 def job_columns(job: Job) -> Columns:
+    """Without `notify` and `trace`, which come last and most jobs do not have."""
     return (
         job.id,
         job.lane_id,
@@ -91,7 +92,7 @@ def job_columns(job: Job) -> Columns:
 def job_of(columns: Columns, payload: str, lanes: Lanes) -> Job:
     """A wide row; its payload is given, because a long one does not come with it."""
     key, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id, *keys, _ = columns
-    limit_key, unique_key, fair_key, secret_fields = keys
+    limit_key, unique_key, fair_key, secret_fields, notify, trace = keys
     return Job(
         id=key,
         lane=lanes[lane_id],
@@ -110,6 +111,8 @@ def job_of(columns: Columns, payload: str, lanes: Lanes) -> Job:
         unique_key=unique_key,
         fair_key=fair_key,
         secret_fields=() if secret_fields is None else _tags.decode(secret_fields),
+        notify=notify,
+        trace=trace,
         payload=payload,
     )
 
@@ -196,6 +199,7 @@ def ended_of(columns: Columns) -> Ended:
             ended=columns[9],
             error=columns[16],
             exit_code=columns[15],
+            admitted=columns[18],
         )
     return Ended(
         id=columns[0],
@@ -226,6 +230,7 @@ def attempt_of(columns: Columns) -> Attempt:
         ended=columns[8],
         error=columns[9],
         exit_code=columns[10],
+        admitted=columns[11],
     )
 
 

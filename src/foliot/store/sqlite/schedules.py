@@ -22,7 +22,7 @@ class SqliteSchedules(Threads):
     """`ScheduleStore` on SQLite."""
 
     async def save_schedules(self, steps: Sequence[Step]) -> set[ScheduleKey]:
-        return await self._write(lambda connection: _save(connection, steps, self._clock.now()))
+        return await self._write(lambda connection: _save(connection, steps, self._moves(self._clock.now())))
 
     async def schedule(self, namespace: str, name: str) -> Schedule | None:
         def work(connection: sqlite3.Connection) -> Schedule | None:
@@ -80,10 +80,10 @@ class SqliteSchedules(Threads):
         return await self._read(lambda connection: dict(fetch(connection, "due_by_minute", (namespace, since, until))))
 
 
-def _save(connection: sqlite3.Connection, steps: Sequence[Step], now: Micros) -> set[ScheduleKey]:
-    taken = _in_turn(connection, [step for step in steps if step.not_before <= now])
+def _save(connection: sqlite3.Connection, steps: Sequence[Step], moves: Moves) -> set[ScheduleKey]:
+    taken = _in_turn(connection, [step for step in steps if step.not_before <= moves.now])
     write(connection, "put_schedule", [schedule_columns(step.schedule) for step in taken])
-    _start_runs(connection, taken)
+    _start_runs(connection, taken, moves)
     write(connection, "put_run", [run_columns(step.schedule.id, run) for step in taken for run in step.runs])
     return {step.schedule.id for step in taken}
 
@@ -108,12 +108,13 @@ def _in_turn(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[Step
     return in_turn
 
 
-def _start_runs(connection: sqlite3.Connection, steps: Sequence[Step]) -> None:
+def _start_runs(connection: sqlite3.Connection, steps: Sequence[Step], moves: Moves) -> None:
     """Keep the jobs whose name is free, each as a run under way."""
     taken = _taken_names(connection, steps)
-    moves, open_runs = Moves(), []
+    open_runs = []
     for step in steps:
         schedule = step.schedule
+        moves.happen(step.happenings)
         backfilled = {
             run_name(schedule.name, run.due) for run in step.runs if run.verdict is Verdict.BACKFILLED and step.jobs
         }

@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from foliot.clock import Clock, WallClock
+from foliot.domain.duration import Micros
 from foliot.domain.job import Lane
+from foliot.store.sqlite.changes import Moves
 from foliot.store.sqlite.connection import FileLock, connect, in_memory, migrate
 from foliot.store.sqlite.thread import ConnectionThread
 
@@ -17,7 +19,8 @@ _MOST_WRITES = 256
 class Threads:
     """One connection that writes, and one beside it that only reads; in memory there is only the first."""
 
-    def __init__(self, path: str, *, clock: Clock | None = None) -> None:
+    def __init__(self, path: str, *, clock: Clock | None = None, recording: bool = True) -> None:
+        self.recording = recording
         self._clock = clock or WallClock()
         self._lanes: dict[int, Lane] = {}
         self._lane_numbers: dict[Lane, int] = {}
@@ -50,6 +53,10 @@ class Threads:
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run it on one snapshot, which has all that was committed before."""
         return await self._reader.run(work)
+
+    def _moves(self, now: Micros) -> Moves:
+        """What a call is to gather its moves in."""
+        return Moves(now, recording=self.recording)
 
     def _meet(self, lanes: Mapping[int, Lane]) -> None:
         self._lanes.update(lanes)

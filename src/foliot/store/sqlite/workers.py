@@ -45,5 +45,10 @@ class SqliteWorkers(Threads):
 
         return await self._read(work)
 
+    async def enrolled(self, namespace: str | None = None) -> list[Worker]:
+        return await self._read(
+            lambda connection: [worker_of(columns) for columns in connection.execute(SQL["all_workers"], (namespace,))]
+        )
+
     async def forget_workers(self, before: Micros) -> int:
         return await self._write(lambda connection: connection.execute(SQL["forget_workers"], (before,)).rowcount)

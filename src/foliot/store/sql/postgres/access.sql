@@ -75,6 +75,7 @@ delete from namespaces n where n.name = $1
 and not exists (select from lanes where lanes.namespace = n.name)
 and not exists (select from schedules where schedules.namespace = n.name)
 and not exists (select from api_keys where api_keys.namespace = n.name and revoked is null)
+and not exists (select from definitions where definitions.namespace = n.name)
 returning name;
 
 -- name: add_meter
@@ -146,11 +147,11 @@ select set_config('role', 'foliot_reader', false), set_config('foliot.namespace'
 -- name: list_among
 -- Jobs, as `load` gives them, without payloads and results.
 select j.id, j.lane_id, j.priority, j.name, j.due, j.created, '', j.retry, j.timeout, j.deadline, j.tags, j.owner,
-    j.schedule_id, j.limit_key, j.unique_key, j.fair_key, j.secret_fields,
+    j.schedule_id, j.limit_key, j.unique_key, j.fair_key, j.secret_fields, j.notify, j.trace,
     r.place, j.lane_id, r.priority, r.due, r.deadline, r.attempt, r.counted, r.tries_left, r.lost, r.version, r.since,
     r.limit_id, r.ties, r.hold, r.parents, r.for_key, r.rank, r.worker, r.nonce, r.claimed, r.check_at, r.started, r.cancel_asked,
-    r.progress, r.state, r.ended, r.status, r.exit_code, r.reason, r.error, null::text,
-    a.attempt, a.status, a.worker, a.nonce, a.due, a.claimed, a.started, a.ended, a.error, a.exit_code
+    r.progress, r.state, r.ended, r.status, r.exit_code, r.reason, r.error, null::text, r.admitted,
+    a.attempt, a.status, a.worker, a.nonce, a.due, a.claimed, a.started, a.ended, a.error, a.exit_code, a.admitted
 from unnest($1::bigint[]) as u (id)
 cross join lateral (select * from jobs where jobs.id = u.id offset 0) j
 cross join lateral (select * from job_rows where job_rows.id = u.id offset 0) r

@@ -9,16 +9,18 @@
 -- their ids would be looked for all through the index by rank. Other rows are found by id, since a lock may have waited for
 -- a newer version than the one that the statement sees.
 --
--- An end answers with the ids of the jobs, the concurrency keys of which they held a token, whether others depend on them, and the
+-- A batch of the record is written along with an end: its time, writer and number are the last arguments. An end answers with the
+-- ids of the jobs, the concurrency keys of which they held a token, whether others depend on them, and the
 -- queues whose limit they counted against; then, without an id, with the schedules of which a run ended. Whether others
 -- depend on a job is told by its own row, which is locked and so up to date; the edges, read in the same statement, would be
 -- those of an older snapshot.
 
 -- name: end_leases
--- By token (nonce), by version, or both: what is null is not asked for. The lease's own columns are copied.
+-- By token (nonce), by version, or both: what is null is not asked for. The lease's own columns are copied. What is the same for all
+-- is recorded once.
 with found as materialized (
     select l.id, l.lane_id, l.attempt, l.counted, l.lost, l.version, l.due, l.limit_id, l.ties, l.queue_id, l.worker, l.nonce,
-        l.claimed, coalesce(u.started, l.started) as started, u.state, u.reason, u.ended, u.status, u.error, u.exit_code, u.result
+        l.since, l.claimed, coalesce(u.started, l.started) as started, u.state, u.reason, u.ended, u.status, u.error, u.exit_code, u.result
     from unnest($1::bigint[], $2::int[], $3::bigint[], $4::smallint[], $5::text[], $6::bigint[], $7::smallint[],
         $8::bigint[], $9::text[], $10::int[], $11::text[])
         as u (id, version, nonce, state, reason, ended, status, started, error, exit_code, result)
@@ -37,18 +39,39 @@ told as (
 ),
 ended as (
     insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, status, exit_code, worker, nonce,
-        claimed, started, reason, error, result)
+        claimed, started, reason, error, result, admitted)
     select id, lane_id, state, attempt, counted, lost, version + 1, due, ended, status, exit_code, worker, nonce,
-        claimed, started, reason, error, result
+        claimed, started, reason, error, result, since
     from found
+),
+recorded as (
+    insert into events (writer, number, "time", mask, ids, lanes, statuses, versions, attempts, counts, workers, startings,
+        reasons)
+    select $13, $14, $12, bit_or(1 << state + 1), array_agg(id),
+        case when min(lane_id) = max(lane_id) then array[min(lane_id)] else array_agg(lane_id) end,
+        case when min(state + 1) = max(state + 1) then array[min(state + 1)] else array_agg(state + 1) end,
+        case when min(version + 1) = max(version + 1) then array[min(version + 1)] else array_agg(version + 1) end,
+        case when min(attempt) = max(attempt) then array[min(attempt)] else array_agg(attempt) end,
+        case when min(counted) = max(counted) then array[min(counted)] else array_agg(counted) end,
+        case when min(worker) = max(worker) then array[min(worker)] else array_agg(worker) end,
+        array_agg(coalesce(started, claimed)), array_agg(reason)
+    from found where $13::int is not null having count(*) > 0
+),
+tallied as (
+    insert into tallies (lane_id, status, jobs)
+    select f.lane_id, s.status, s.jobs
+    from (select lane_id, state, count(*) as jobs from found group by lane_id, state) f
+    cross join lateral (values (f.state + 1, f.jobs), (3, -f.jobs)) as s (status, jobs)
 )
-select id, null::bigint as schedule, limit_id, ties & 1 <> 0 as has_children, queue_id from found
-union all select null, schedule, null, false, null from freed;
+select id, null::bigint as schedule, limit_id, ties & 1 <> 0 as has_children, queue_id, lane_id, state, due, since, claimed,
+    started, ended
+from found
+union all select null, schedule, null, false, null, null, null, null, null, null, null, null from freed;
 
 -- name: end_waiting
 with found as materialized (
     select w.id, w.lane_id, w.attempt, w.counted, w.lost, w.version, w.due, w.ties, u.state, u.reason, u.ended, u.error,
-        u.result
+        u.result, case when w.hold then 5 when w.parents > 0 then 1 when w.for_key then 2 when w.attempt > 0 then 4 else 0 end as was
     from unnest($1::bigint[], $2::int[], $3::smallint[], $4::text[], $5::bigint[], $6::text[], $7::text[])
         as u (id, version, state, reason, ended, error, result)
     cross join lateral (
@@ -64,6 +87,17 @@ told as (
 ended as (
     insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, reason, error, result)
     select id, lane_id, state, attempt, counted, lost, version + 1, due, ended, reason, error, result from found
+),
+recorded as (
+    insert into events (writer, number, "time", mask, ids, lanes, statuses, versions, attempts, counts, reasons)
+    select $9, $10, $8, bit_or(1 << state + 1), array_agg(id), array_agg(lane_id), array_agg(state + 1), array_agg(version + 1),
+        array_agg(attempt), array_agg(counted), array_agg(reason)
+    from found where $9::int is not null having count(*) > 0
+),
+tallied as (
+    insert into tallies (lane_id, status, jobs)
+    select lane_id, state + 1, count(*) from found group by 1, 2
+    union all select lane_id, was, -count(*) from found group by 1, 2
 )
 select id, null::bigint as schedule, null::int as limit_id, ties & 1 <> 0 as has_children, null::int as queue_id from found
 union all select null, schedule, null, false, null from freed;
@@ -89,17 +123,31 @@ told as (
 ended as (
     insert into history (id, lane_id, state, attempt, counted, lost, version, due, ended, reason, error, result)
     select id, lane_id, state, attempt, counted, lost, version + 1, due, ended, reason, error, result from found
+),
+recorded as (
+    insert into events (writer, number, "time", mask, ids, lanes, statuses, versions, attempts, counts, reasons)
+    select $9, $10, $8, bit_or(1 << state + 1), array_agg(id), array_agg(lane_id), array_agg(state + 1), array_agg(version + 1),
+        array_agg(attempt), array_agg(counted), array_agg(reason)
+    from found where $9::int is not null having count(*) > 0
+),
+tallied as (
+    insert into tallies (lane_id, status, jobs)
+    select lane_id, state + 1, count(*) from found group by 1, 2
+    union all select lane_id, 2, -count(*) from found group by 1, 2
 )
 select id, null::bigint as schedule, limit_id, ties & 1 <> 0 as has_children, null::int as queue_id from found
 union all select null, schedule, null, false, null from freed;
 
 -- name: leave_waiting
--- What is left is told with its concurrency key, where it held a token, what hangs on it, and the queue that it counted against.
+-- What is left is told with its concurrency key, where it held a token, what hangs on it, the queue that it counted against, its own
+-- lane, and the status that it had.
 with found as materialized (
     select w.id from unnest($1::bigint[], $2::int[], $3::bigint[]) as u (id, version, nonce)
     cross join lateral (select id from waiting where waiting.id = u.id and waiting.version = u.version for update) w
 )
-delete from waiting where id = any(array(select id from found)) returning id, null::int as limit_id, ties, null::int as queue_id;
+delete from waiting where id = any(array(select id from found))
+returning id, null::int as limit_id, ties, null::int as queue_id, lane_id,
+    case when hold then 5 when parents > 0 then 1 when for_key then 2 when attempt > 0 then 4 else 0 end as was;
 
 -- name: leave_ready
 with found as materialized (
@@ -108,7 +156,9 @@ with found as materialized (
         select ctid as spot from ready where ready.id = u.id and ready.version = u.version for update
     ) r
 )
-delete from ready where ctid = any(array(select spot from found)) returning id, limit_id, ties, null::int as queue_id;
+delete from ready where ctid = any(array(select spot from found))
+returning id, limit_id, ties, null::int as queue_id,
+    (select coalesce(base, lanes.lane_id) from lanes where lanes.lane_id = ready.lane_id) as lane_id, 2 as was;
 
 -- name: still_ready
 -- Those that are ready, at this version: who notes children on a ready row, or puts jobs in order, replaces it as it was, and the new
@@ -125,7 +175,8 @@ with found as materialized (
         for update
     ) l
 )
-delete from leases where id = any(array(select id from found)) returning id, limit_id, ties, queue_id;
+delete from leases where id = any(array(select id from found))
+returning id, limit_id, ties, queue_id, lane_id, 3 as was;
 
 -- name: leave_history
 -- Days are left out by the bounds, not by the array.
@@ -135,7 +186,7 @@ with found as materialized (
 )
 delete from history
 where id = any(array(select id from found)) and id >= (select min(id) from found) and id <= (select max(id) from found)
-returning id, null::int as limit_id, 0 as ties, null::int as queue_id;
+returning id, null::int as limit_id, 0 as ties, null::int as queue_id, lane_id, state + 1 as was;
 
 -- name: reopen_runs
 -- Jobs that left history: those of a schedule that is still there are its runs under way again. A run's due time stands
@@ -167,20 +218,22 @@ select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5:
     $9::int[], $10::int[], $11::int[], $12::smallint[], $13::int[], $14::smallint[]);
 
 -- name: insert_attempts
-insert into attempts (id, attempt, status, exit_code, worker, nonce, due, claimed, started, ended, error)
+insert into attempts (id, attempt, status, exit_code, worker, nonce, due, claimed, started, ended, error, admitted)
 select * from unnest($1::bigint[], $2::int[], $3::smallint[], $4::int[], $5::bigint[], $6::bigint[], $7::bigint[],
-    $8::bigint[], $9::bigint[], $10::bigint[], $11::text[]);
+    $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[]);
 
 -- name: change_jobs
 -- A user's PUT: the only change of a wide row.
 update jobs j
 set lane_id = u.lane_id, priority = u.priority, due = u.due, payload = u.payload, retry = u.retry, timeout = u.timeout,
     deadline = u.deadline, tags = u.tags::text[], owner = u.owner, schedule_id = u.schedule_id, limit_key = u.limit_key,
-    unique_key = u.unique_key, fair_key = u.fair_key, secret_fields = u.secret_fields::text[]
+    unique_key = u.unique_key, fair_key = u.fair_key, secret_fields = u.secret_fields::text[],
+    notify = u.notify
 from unnest($1::bigint[], $2::int[], $3::smallint[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::bigint[],
-    $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[])
+    $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[],
+    $16::text[])
     as u (id, lane_id, priority, due, payload, retry, timeout, deadline, tags, owner, schedule_id, limit_key, unique_key,
-        fair_key, secret_fields)
+        fair_key, secret_fields, notify)
 where j.id = u.id and j.id = any($1);
 
 -- name: mark_leases

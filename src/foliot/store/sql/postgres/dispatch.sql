@@ -12,7 +12,9 @@ union all
 
 -- name: admit
 -- By the database's own clock, so that a node whose clock is wrong can only be late. What has a concurrency key waits on, for
--- a token of it. `parents + 0`, so that ids are not looked for through the index by due time.
+-- a token of it: both are queued from then on. `parents + 0`, so that ids are not looked for through the index by due time.
+-- $2 and $3 are the batch's writer and number, here and elsewhere: without a writer nothing is recorded. What is the same for all is
+-- recorded once.
 with clock as materialized (
     select (extract(epoch from clock_timestamp()) * 1000000)::bigint as now
 ),
@@ -33,6 +35,20 @@ now_for_key as (
     select id, due, rank, deadline, (select now from clock), lane_id, attempt, counted, tries_left, lost, version + 1,
         priority, 0, false, true, limit_id, ties
     from moved where limit_id is not null
+),
+recorded as (
+    insert into events (writer, number, "time", mask, ids, lanes, statuses, versions, attempts, counts)
+    select $2, $3, (select now from clock), 4, array_agg(id),
+        case when min(lane_id) = max(lane_id) then array[min(lane_id)] else array_agg(lane_id) end, '{2}',
+        case when min(version + 1) = max(version + 1) then array[min(version + 1)] else array_agg(version + 1) end,
+        case when min(attempt) = max(attempt) then array[min(attempt)] else array_agg(attempt) end,
+        case when min(counted) = max(counted) then array[min(counted)] else array_agg(counted) end
+    from moved where $2::int is not null having count(*) > 0
+),
+tallied as (
+    insert into tallies (lane_id, status, jobs)
+    select lane_id, 2, count(*) from moved group by lane_id
+    union all select lane_id, case when attempt > 0 then 4 else 0 end, -count(*) from moved group by 1, 2
 )
 select id, lane_id, rank, limit_id from moved;
 
@@ -94,11 +110,12 @@ popped as materialized (
 taken as (delete from ready where ctid = any(array(select spot from popped))),
 leased as materialized (
     select p.id, p.lane_id, p.priority, p.due, p.attempt + 1 as attempt, p.counted + 1 as counted,
-        p.tries_left - 1 as tries_left, p.lost, p.version + 1 as version, p.limit_id, p.ties, p.rank, o.worker, o.queue_id,
+        p.tries_left - 1 as tries_left, p.lost, p.version + 1 as version, p.since, p.limit_id, p.ties, p.rank, o.worker,
+        o.queue_id,
         $8 + j.timeout + $9 as check_at,
         j.lane_id as job_lane_id, j.priority as job_priority, j.name, j.due as job_due, j.created, j.payload, j.retry,
         j.timeout, j.deadline, j.tags, j.owner, j.schedule_id, j.limit_key, j.unique_key, j.fair_key,
-        j.secret_fields
+        j.secret_fields, j.notify, j.trace
     from popped p
     join orders o on o.lane_id = p.lane_id and p.place > o.first and p.place <= o.last
     cross join lateral (select * from jobs where jobs.id = p.id offset 0) j
@@ -106,20 +123,36 @@ leased as materialized (
 written as (
     insert into leases (id, worker, nonce, due, since, claimed, check_at, lane_id, attempt, counted, tries_left, lost, version,
         priority, limit_id, ties, queue_id)
-    select id, worker, $7, due, $8, $8, check_at, job_lane_id, attempt, counted, tries_left, lost, version, priority, limit_id,
+    select id, worker, $7, due, since, $8, check_at, job_lane_id, attempt, counted, tries_left, lost, version, priority, limit_id,
         ties, queue_id
     from leased
+),
+recorded as (
+    insert into events (writer, number, "time", mask, ids, lanes, statuses, versions, attempts, counts, workers, startings)
+    select $11, $12, $8, 8, array_agg(id),
+        case when min(job_lane_id) = max(job_lane_id) then array[min(job_lane_id)] else array_agg(job_lane_id) end, '{3}',
+        case when min(version) = max(version) then array[min(version)] else array_agg(version) end,
+        case when min(attempt) = max(attempt) then array[min(attempt)] else array_agg(attempt) end,
+        case when min(counted) = max(counted) then array[min(counted)] else array_agg(counted) end,
+        case when min(worker) = max(worker) then array[min(worker)] else array_agg(worker) end, array[$8]
+    from leased where $11::int is not null having count(*) > 0
+),
+tallied as (
+    insert into tallies (lane_id, status, jobs)
+    select l.lane_id, s.status, l.count * s.sign
+    from (select job_lane_id as lane_id, count(*) as count from leased group by 1) l
+    cross join (values (2, -1), (3, 1)) as s (status, sign)
 )
 select id, job_lane_id, job_priority, name, job_due, created, payload, retry, timeout, deadline, tags, owner, schedule_id,
-    limit_key, unique_key, fair_key, secret_fields,
-    lane_id, priority, due, attempt, counted, tries_left, lost, version, limit_id, ties, worker, check_at, rank
+    limit_key, unique_key, fair_key, secret_fields, notify, trace,
+    lane_id, priority, due, attempt, counted, tries_left, lost, version, since, limit_id, ties, worker, check_at, rank
 from leased
 order by rank, id;
 
 -- name: leases_of
 -- What workers hold; of one nonce only, where it is given.
 select j.id, j.lane_id, j.priority, j.name, j.due, j.created, j.payload, j.retry, j.timeout, j.deadline, j.tags, j.owner,
-    j.schedule_id, j.limit_key, j.unique_key, j.fair_key, j.secret_fields,
+    j.schedule_id, j.limit_key, j.unique_key, j.fair_key, j.secret_fields, j.notify, j.trace,
     l.id, l.lane_id, l.priority, l.due, l.attempt, l.counted, l.tries_left, l.lost, l.version, l.since, l.limit_id, l.ties, l.worker,
     l.nonce, l.claimed, l.check_at, l.started, l.cancel_asked, l.progress
 from unnest($1::bigint[]) as u (worker)

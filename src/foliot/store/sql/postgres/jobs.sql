@@ -23,16 +23,18 @@ select lane_id, namespace, queue, job_type, needs, ordering, base, queue_id from
 -- name: insert_jobs
 -- Keep wide rows and their first narrow rows (with a rank: ready; else waiting, with the rank it will have). A wide row that
 -- is there already was written by an earlier call, along with its narrow row: neither is written again. `(…) is true` keeps
--- the look into `kept` a look into a hash table, where a join would compare each with each.
+-- the look into `kept` a look into a hash table, where a join would compare each with each. $30 is the batch's time, $31 and $32 its
+-- writer and number.
 with kept as (
     insert into jobs (id, lane_id, priority, name, due, created, payload, retry, timeout, deadline, tags, owner, schedule_id,
-        limit_key, unique_key, fair_key, secret_fields)
+        limit_key, unique_key, fair_key, secret_fields, notify, trace)
     select id, lane_id, priority, name, due, created, payload, retry, timeout, deadline, tags::text[], owner, schedule_id,
-        limit_key, unique_key, fair_key, secret_fields::text[]
+        limit_key, unique_key, fair_key, secret_fields::text[], notify, trace
     from unnest($1::bigint[], $2::int[], $3::smallint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[], $8::text[],
-        $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $27::text[])
+        $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $27::text[],
+        $28::text[], $29::text[])
         as u (id, lane_id, priority, name, due, created, payload, retry, timeout, deadline, tags, owner, schedule_id,
-            limit_key, unique_key, fair_key, secret_fields)
+            limit_key, unique_key, fair_key, secret_fields, notify, trace)
     on conflict do nothing
     returning id
 ),
@@ -54,6 +56,22 @@ now_waiting as (
         $20::int[], $21::bigint[], $22::int[], $23::smallint[], $24::int[], $25::boolean[], $26::boolean[])
         as u (id, lane_id, priority, deadline, due, since, tries_left, version, rank, limit_id, ties, parents, hold, for_key)
     where parents is not null and (id in (select id from kept)) is true
+),
+entered as materialized (
+    select id, lane_id, version, case when parents is null then 2 when hold then 5 when parents > 0 then 1 when for_key then 2
+        else 0 end as status
+    from unnest($1::bigint[], $2::int[], $20::int[], $24::int[], $25::boolean[], $26::boolean[])
+        as u (id, lane_id, version, parents, hold, for_key)
+    where (id in (select id from kept)) is true
+),
+recorded as (
+    insert into events (writer, number, "time", mask, ids, lanes, statuses, versions, attempts, counts)
+    select $31, $32, $30, bit_or(1 << status), array_agg(id), array_agg(lane_id), array_agg(status), array_agg(version), '{0}',
+        '{0}'
+    from entered where $31::int is not null having count(*) > 0
+),
+tallied as (
+    insert into tallies (lane_id, status, jobs) select lane_id, status, count(*) from entered group by lane_id, status
 )
 select id from kept;
 
@@ -121,11 +139,11 @@ select j.id from unnest($1::bigint[]) as u (id) cross join lateral (select id fr
 -- Jobs, where they stand, and the latest attempt that has ended (an ended job's is in its row). A row is told as one of the job's
 -- own lane, whatever lane it stands in.
 select j.id, j.lane_id, j.priority, j.name, j.due, j.created, j.payload, j.retry, j.timeout, j.deadline, j.tags, j.owner,
-    j.schedule_id, j.limit_key, j.unique_key, j.fair_key, j.secret_fields,
+    j.schedule_id, j.limit_key, j.unique_key, j.fair_key, j.secret_fields, j.notify, j.trace,
     r.place, j.lane_id, r.priority, r.due, r.deadline, r.attempt, r.counted, r.tries_left, r.lost, r.version, r.since,
     r.limit_id, r.ties, r.hold, r.parents, r.for_key, r.rank, r.worker, r.nonce, r.claimed, r.check_at, r.started, r.cancel_asked, r.progress, r.state, r.ended,
-    r.status, r.exit_code, r.reason, r.error, r.result,
-    a.attempt, a.status, a.worker, a.nonce, a.due, a.claimed, a.started, a.ended, a.error, a.exit_code
+    r.status, r.exit_code, r.reason, r.error, r.result, r.admitted,
+    a.attempt, a.status, a.worker, a.nonce, a.due, a.claimed, a.started, a.ended, a.error, a.exit_code, a.admitted
 from unnest($1::bigint[]) as u (id)
 cross join lateral (select * from jobs where jobs.id = u.id offset 0) j
 cross join lateral (select * from job_rows where job_rows.id = u.id offset 0) r
@@ -148,12 +166,12 @@ cross join lateral (
 
 -- name: executions
 -- Ended attempts, the last one of an ended job, and the one that runs (no status: it is told by `started`).
-select attempt, status, worker, nonce, due, claimed, started, ended, error, exit_code from attempts where id = $1
+select attempt, status, worker, nonce, due, claimed, started, ended, error, exit_code, admitted from attempts where id = $1
 union all
-select attempt, status, worker, nonce, due, claimed, started, ended, error, exit_code from history
+select attempt, status, worker, nonce, due, claimed, started, ended, error, exit_code, admitted from history
 where id = $1 and status is not null
 union all
-select attempt, null, worker, nonce, due, claimed, started, null, null, null from leases where id = $1
+select attempt, null, worker, nonce, due, claimed, started, null, null, null, since from leases where id = $1
 order by attempt;
 
 -- name: result

@@ -27,13 +27,14 @@ from generate_series(0, $5 - 1) as n (number) left join nodes k on k.number = n.
 where k.number is null or k.until <= $3
 order by k.until nulls first, n.number limit 1
 on conflict (number) do update
-set name = excluded.name, version = excluded.version, since = excluded.since, seen = excluded.seen, until = excluded.until
+set name = excluded.name, version = excluded.version, since = excluded.since, seen = excluded.seen, until = excluded.until,
+    lost = false
 where nodes.until <= excluded.since
 returning number, last_id;
 
 -- name: beat_node
 -- `since` ($5) tells the holder from a later one of the same number.
-update nodes set seen = $2, until = $3, last_id = greatest(last_id, $4)
+update nodes set seen = $2, until = $3, lost = false, last_id = greatest(last_id, $4)
 where number = $1 and ($5::bigint is null or since = $5)
 returning number;
 
@@ -132,23 +133,3 @@ delete from history using past where history.id = past.id returning 1;
 
 -- name: notify
 select pg_notify('foliot', $1);
-
--- name: counts
--- How the newest rows of each table are spread, and about how many rows there are in all.
-with sampled as (
-    (select 'waiting' as place, lane_id, parents > 0 as blocked, for_key, null::smallint as state from waiting
-        order by id desc limit $1)
-    union all (select 'ready', lane_id, false, false, null from ready order by id desc limit $1)
-    union all (select 'leases', lane_id, false, false, null from leases order by id desc limit $1)
-    union all (select 'history', lane_id, false, false, state from history order by id desc limit $1)
-),
-sizes as (
-    select case when relname like 'history\_%' then 'history' else relname end as place, sum(n_live_tup)::bigint as rows
-    from pg_stat_user_tables
-    where schemaname = current_schema() and (relname in ('waiting', 'ready', 'leases') or relname like 'history\_%')
-    group by 1
-)
-select s.place, s.blocked, s.for_key, s.state, count(*) filter (where l.namespace = $2) as seen,
-    sum(count(*)) over (partition by s.place) as sample, max(z.rows) as rows
-from sampled s join lanes l on l.lane_id = s.lane_id left join sizes z on z.place = s.place
-group by 1, 2, 3, 4;

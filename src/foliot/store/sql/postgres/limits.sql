@@ -57,7 +57,7 @@ with chosen as materialized (
 select c.limit_id, c.key, c.most,
     least($5, (select count(*) from (select from ready where limit_id = c.limit_id limit $5) r)
         + (select count(*) from (select from leases where limit_id = c.limit_id limit $5) l)) as held,
-    (select count(*) from (select from waiting where for_key and limit_id = c.limit_id limit $5) w) as waiting,
+    (select count(*) from (select from waiting where for_key and limit_id = c.limit_id order by rank, id limit $5) w) as waiting,
     array(select id from (
         (select id from leases where limit_id = c.limit_id limit $6)
         union all (select id from ready where limit_id = c.limit_id limit $6)) h limit $6) as holders,

@@ -7,16 +7,16 @@
 -- $15 states of history.
 with scanned as materialized (
     select id, lane_id, priority, name, due, created, retry, timeout, deadline, tags, owner, schedule_id,
-        limit_key, unique_key, fair_key, secret_fields
+        limit_key, unique_key, fair_key, secret_fields, notify, trace
     from jobs where id < $5 order by id desc limit $4
 ),
 found as (
     select j.id, j.lane_id as job_lane_id, j.priority as job_priority, j.name, j.due as job_due, j.created, '' as payload,
         j.retry, j.timeout, j.deadline as job_deadline, j.tags, j.owner, j.schedule_id,
-        j.limit_key, j.unique_key, j.fair_key, j.secret_fields,
+        j.limit_key, j.unique_key, j.fair_key, j.secret_fields, j.notify, j.trace,
         r.place, j.lane_id, r.priority, r.due, r.deadline, r.attempt, r.counted, r.tries_left, r.lost, r.version, r.since,
         r.limit_id, r.ties, r.hold, r.parents, r.for_key, r.rank, r.worker, r.nonce, r.claimed, r.check_at, r.started, r.cancel_asked, r.progress, r.state,
-        r.ended, r.status, r.exit_code, r.reason, r.error, null::text as result
+        r.ended, r.status, r.exit_code, r.reason, r.error, null::text as result, r.admitted
     from scanned j cross join lateral (select * from job_rows where job_rows.id = j.id offset 0) r
     where j.lane_id = any(array(select lane_id from lanes
         where namespace = $1 and ($2::text is null or queue = $2) and ($3::text is null or job_type = $3)
@@ -29,7 +29,8 @@ found as (
         or r.place = 'ready' and $13 or r.place = 'leases' and $14 or r.state = any($15::smallint[]))
     order by j.id desc limit $11
 )
-select s.last, s.looked, f.*, a.attempt, a.status, a.worker, a.nonce, a.due, a.claimed, a.started, a.ended, a.error, a.exit_code
+select s.last, s.looked, f.*, a.attempt, a.status, a.worker, a.nonce, a.due, a.claimed, a.started, a.ended, a.error, a.exit_code,
+    a.admitted
 from (select min(id) as last, count(*) as looked from scanned) s
 left join found f on true
 left join lateral (
@@ -54,10 +55,10 @@ with scanned as materialized (
 found as (
     select j.id, j.lane_id as job_lane_id, j.priority as job_priority, j.name, j.due as job_due, j.created, '' as payload,
         j.retry, j.timeout, j.deadline as job_deadline, j.tags, j.owner, j.schedule_id,
-        j.limit_key, j.unique_key, j.fair_key, j.secret_fields,
+        j.limit_key, j.unique_key, j.fair_key, j.secret_fields, j.notify, j.trace,
         r.place, j.lane_id, r.priority, r.due, r.deadline, r.attempt, r.counted, r.tries_left, r.lost, r.version, r.since,
         r.limit_id, r.ties, r.hold, r.parents, r.for_key, r.rank, r.worker, r.nonce, r.claimed, r.check_at, r.started, r.cancel_asked, r.progress, r.state,
-        r.ended, r.status, r.exit_code, r.reason, r.error, null::text as result
+        r.ended, r.status, r.exit_code, r.reason, r.error, null::text as result, r.admitted
     from scanned s
     cross join lateral (select * from job_rows where job_rows.id = s.id offset 0) r
     cross join lateral (select * from jobs where jobs.id = s.id offset 0) j
@@ -71,7 +72,8 @@ found as (
         or r.place = 'ready' and $13 or r.place = 'leases' and $14 or r.state = any($15::smallint[]))
     order by s.id desc limit $11
 )
-select s.last, s.looked, f.*, a.attempt, a.status, a.worker, a.nonce, a.due, a.claimed, a.started, a.ended, a.error, a.exit_code
+select s.last, s.looked, f.*, a.attempt, a.status, a.worker, a.nonce, a.due, a.claimed, a.started, a.ended, a.error, a.exit_code,
+    a.admitted
 from (select min(id) as last, count(*) as looked from scanned) s
 left join found f on true
 left join lateral (

@@ -34,5 +34,9 @@ from workers b left join leases l on l.worker = b.id
 where $1::text is null or b.namespace = $1
 order by b.id, l.id;
 
+-- name: enrolled
+select id, namespace, name, queues, job_types, resources, labels, since, seen, until, draining
+from workers where $1::text is null or namespace = $1 order by id;
+
 -- name: forget_workers
 delete from workers w where until < $1 and not exists (select from leases l where l.worker = w.id) returning id;

@@ -63,6 +63,7 @@ DELETE FROM namespaces WHERE name = ?1
 AND NOT EXISTS (SELECT 1 FROM lanes WHERE namespace = ?1)
 AND NOT EXISTS (SELECT 1 FROM schedules WHERE namespace = ?1)
 AND NOT EXISTS (SELECT 1 FROM api_keys WHERE namespace = ?1 AND revoked IS NULL)
+AND NOT EXISTS (SELECT 1 FROM definitions WHERE namespace = ?1)
 RETURNING name;
 
 -- name: meter

@@ -24,8 +24,8 @@ INSERT INTO history (id, lane_id, state, reason, attempt, counted, lost, version
 VALUES (?, ?, ?, nullif(?, 0.5), ?, ?, ?, ?, ?, ?, nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5));
 
 -- name: insert_attempt
-INSERT INTO attempts (id, attempt, status, worker, nonce, due, claimed, started, ended, error, exit_code)
-VALUES (?, ?, ?, ?, ?, ?, ?, nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5));
+INSERT INTO attempts (id, attempt, status, worker, nonce, due, claimed, started, ended, error, exit_code, admitted)
+VALUES (?, ?, ?, ?, ?, ?, ?, nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5));
 
 -- name: delete_waiting
 DELETE FROM waiting WHERE id IN (SELECT value FROM json_each(?));
@@ -39,33 +39,25 @@ DELETE FROM leases WHERE id IN (SELECT value FROM json_each(?));
 -- name: delete_history
 DELETE FROM history WHERE id IN (SELECT value FROM json_each(?));
 
+-- name: leases_to_end
+-- What these leases bring to the ends of their jobs: (id, version, nonce, what the attempt's times and the record are
+-- made from, the job's schedule, its concurrency key, its ties, the queue for whose max_concurrency it counts), as JSON.
+SELECT group_concat(json_array(
+    l.id, l.version, l.nonce, l.lane_id, l.attempt, l.counted, l.worker, l.due, l.since, l.claimed, l.started, r.schedule,
+    l.limit_id, l.ties, l.queue_id))
+FROM json_each(?) AS k CROSS JOIN leases AS l ON l.id = k.value LEFT JOIN open_runs AS r ON r.id = l.id;
+
 -- name: end_leases
--- The rows of history of ends whose lease is as they say: a version or nonce that is null may be any.
-WITH ends (id, version, nonce, state, reason, ended, attempt_status, started, exit_code, error, result) AS (
-    VALUES (?, nullif(?, 0.5), nullif(?, 0.5), ?, nullif(?, 0.5), ?, nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5),
-        nullif(?, 0.5), nullif(?, 0.5))
+-- The rows of history of jobs that end out of their leases.
+WITH ends (id, state, reason, ended, attempt_status, started, exit_code, error, result) AS (
+    VALUES (?, ?, nullif(?, 0.5), ?, nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5))
 )
 INSERT INTO history (id, lane_id, state, reason, attempt, counted, lost, version, due, ended,
-    attempt_status, worker, nonce, claimed, started, exit_code, error, result)
+    attempt_status, worker, nonce, admitted, claimed, started, exit_code, error, result)
 SELECT l.id, l.lane_id, e.state, e.reason, l.attempt, l.counted, l.lost, l.version + 1, l.due, e.ended,
-    e.attempt_status, l.worker, l.nonce, l.claimed, coalesce(e.started, l.started), e.exit_code, e.error, e.result
-FROM ends AS e CROSS JOIN leases AS l ON l.id = e.id
-WHERE l.version = coalesce(e.version, l.version) AND l.nonce = coalesce(e.nonce, l.nonce);
-
--- name: ended_leases
--- Of these jobs those that have a row of history and still a lease, which is to go, as JSON: (lane, state, ids, their
--- schedules, their concurrency keys, those that have children, the queues for whose max_concurrency they counted).
-SELECT group_concat(json_array(lane_id, state, json(ids), json(schedules), json(limits), json(parents), json(queues)))
-FROM (
-    SELECT h.lane_id, h.state, json_group_array(h.id) AS ids,
-        json_group_array(r.schedule) FILTER (WHERE r.schedule IS NOT NULL) AS schedules,
-        json_group_array(DISTINCT l.limit_id) FILTER (WHERE l.limit_id IS NOT NULL) AS limits,
-        json_group_array(h.id) FILTER (WHERE l.ties & 1) AS parents,
-        json_group_array(DISTINCT l.queue_id) FILTER (WHERE l.queue_id IS NOT NULL) AS queues
-    FROM json_each(?) AS k CROSS JOIN leases AS l ON l.id = k.value CROSS JOIN history AS h ON h.id = l.id
-    LEFT JOIN open_runs AS r ON r.id = h.id
-    GROUP BY h.lane_id, h.state
-);
+    e.attempt_status, l.worker, l.nonce, l.since, l.claimed, coalesce(e.started, l.started), e.exit_code, e.error,
+    e.result
+FROM ends AS e CROSS JOIN leases AS l ON l.id = e.id;
 
 -- name: schedules_of_runs
 -- The schedules of those of these jobs that are runs under way, as JSON.
@@ -106,3 +98,8 @@ FROM marks AS m WHERE leases.id = m.id AND leases.nonce = m.nonce;
 -- So many more (or fewer) jobs of a lane under a status.
 INSERT INTO counters (lane_id, status, jobs) VALUES (?, ?, ?)
 ON CONFLICT (lane_id, status) DO UPDATE SET jobs = jobs + excluded.jobs;
+
+-- name: count_forgotten
+-- So many jobs of a lane that ended with a status are gone.
+INSERT INTO counters (lane_id, status, jobs, forgotten) VALUES (?, ?, ?, ?)
+ON CONFLICT (lane_id, status) DO UPDATE SET jobs = jobs + excluded.jobs, forgotten = forgotten + excluded.forgotten;

@@ -46,7 +46,7 @@ SELECT group_concat(popped) FROM (
             r.id, r.lane_id, r.priority, r.due, r.deadline, r.attempt, r.counted, r.tries_left, r.lost, r.version, r.since,
             r.limit_id, r.ties, r.rank,
             j.id, j.lane_id, j.name, j.priority, j.due, j.created, j.retry, j.timeout, j.deadline, j.tags, j.owner,
-            j.schedule_id, j.limit_key, j.unique_key, j.fair_key, j.secret_fields,
+            j.schedule_id, j.limit_key, j.unique_key, j.fair_key, j.secret_fields, j.notify, j.trace,
             iif(length(j.payload) > ?3, NULL, j.payload)))
         FROM (SELECT * FROM ready WHERE lane_id = k.value ORDER BY rank, id LIMIT ?2) AS r
         CROSS JOIN jobs AS j ON j.id = r.id

@@ -8,12 +8,19 @@ INSERT INTO jobs (id, lane_id, name, priority, due, created, retry, timeout, dea
 VALUES (?, ?, nullif(?, 0.5), ?, ?, ?, nullif(?, 0.5), ?, nullif(?, 0.5), nullif(?, 0.5), ?, nullif(?, 0.5),
     nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), ?);
 
+-- name: insert_watched_job
+-- One that tells somebody or is in a trace; the others do without these columns, which are not for nothing.
+INSERT INTO jobs (id, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id,
+    limit_key, unique_key, fair_key, secret_fields, payload, notify, trace)
+VALUES (?, ?, nullif(?, 0.5), ?, ?, ?, nullif(?, 0.5), ?, nullif(?, 0.5), nullif(?, 0.5), ?, nullif(?, 0.5),
+    nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), ?, nullif(?, 0.5), nullif(?, 0.5));
+
 -- name: replace_job
 -- The wide row after a user's change.
 REPLACE INTO jobs (id, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id,
-    limit_key, unique_key, fair_key, secret_fields, payload)
+    limit_key, unique_key, fair_key, secret_fields, payload, notify, trace)
 VALUES (?, ?, nullif(?, 0.5), ?, ?, ?, nullif(?, 0.5), ?, nullif(?, 0.5), nullif(?, 0.5), ?, nullif(?, 0.5),
-    nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), ?);
+    nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), nullif(?, 0.5), ?, nullif(?, 0.5), nullif(?, 0.5));
 
 -- name: insert_job_key
 INSERT INTO job_keys (namespace, name, id, body_hash) VALUES (?, ?, ?, ?);
@@ -36,7 +43,7 @@ REPLACE INTO request_keys (namespace, key, hash, ids, created) VALUES (?, ?, ?, 
 -- As JSON; a payload longer than ?2 is null.
 SELECT group_concat(json_array(
     id, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id,
-    limit_key, unique_key, fair_key, secret_fields, iif(length(payload) > ?2, NULL, payload)))
+    limit_key, unique_key, fair_key, secret_fields, notify, trace, iif(length(payload) > ?2, NULL, payload)))
 FROM jobs WHERE id IN (SELECT value FROM json_each(?1));
 
 -- name: payloads_of
@@ -46,7 +53,7 @@ SELECT id, payload FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 -- Wide rows without their payloads, as JSON.
 SELECT group_concat(json_array(
     id, lane_id, name, priority, due, created, retry, timeout, deadline, tags, owner, schedule_id,
-    limit_key, unique_key, fair_key, secret_fields, ''))
+    limit_key, unique_key, fair_key, secret_fields, notify, trace, ''))
 FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: waiting_of
@@ -73,16 +80,16 @@ FROM leases WHERE id IN (SELECT value FROM json_each(?));
 -- name: history_of
 -- Row by row: a result may be large.
 SELECT id, lane_id, state, reason, attempt, counted, lost, version, due, ended,
-    attempt_status, worker, nonce, claimed, started, exit_code, error, result
+    attempt_status, worker, nonce, claimed, started, exit_code, error, result, admitted
 FROM history WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: latest_attempt
 -- The newest attempt that is over, of a job that has not ended by it.
-SELECT id, attempt, status, worker, nonce, due, claimed, started, ended, error, exit_code
+SELECT id, attempt, status, worker, nonce, due, claimed, started, ended, error, exit_code, admitted
 FROM attempts WHERE id = ? ORDER BY attempt DESC LIMIT 1;
 
 -- name: attempts_of
-SELECT id, attempt, status, worker, nonce, due, claimed, started, ended, error, exit_code
+SELECT id, attempt, status, worker, nonce, due, claimed, started, ended, error, exit_code, admitted
 FROM attempts WHERE id = ? ORDER BY attempt;
 
 -- name: past_outcomes

@@ -17,7 +17,7 @@ REPLACE INTO nodes (number, name, version, since, seen, until, floor) VALUES (?,
 
 -- name: beat_node
 -- Prolong a number that is still this holder's.
-UPDATE nodes SET seen = ?3, until = max(until, ?4), floor = max(floor, ?5) WHERE number = ?1 AND since = ?2
+UPDATE nodes SET seen = ?3, until = max(until, ?4), floor = max(floor, ?5), lost = 0 WHERE number = ?1 AND since = ?2
 RETURNING number;
 
 -- name: release_node

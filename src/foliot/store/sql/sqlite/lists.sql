@@ -39,7 +39,7 @@ SELECT group_concat(line) FROM (
 SELECT group_concat(line) FROM (
     SELECT json_array(
         id, lane_id, state, reason, attempt, counted, lost, version, due, ended,
-        attempt_status, worker, nonce, claimed, started, exit_code, error, NULL) AS line
+        attempt_status, worker, nonce, claimed, started, exit_code, error, NULL, admitted) AS line
     FROM history WHERE id < ? ORDER BY id DESC LIMIT ?
 );
 
@@ -48,7 +48,7 @@ SELECT group_concat(line) FROM (
 SELECT group_concat(line) FROM (
     SELECT json_array(
         id, lane_id, state, reason, attempt, counted, lost, version, due, ended,
-        attempt_status, worker, nonce, claimed, started, exit_code, error, NULL) AS line
+        attempt_status, worker, nonce, claimed, started, exit_code, error, NULL, admitted) AS line
     FROM history WHERE state <> 5 AND state = ?3 AND id < ?1 ORDER BY id DESC LIMIT ?2
 );
 

@@ -1,0 +1,1 @@
+"""Telling people: the words of a notice, and its way out."""
