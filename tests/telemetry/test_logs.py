@@ -228,7 +228,7 @@ async def test_a_node_and_its_worker_log_what_a_line_is_about(programs: Programs
 
     access = [line for line in _lines(node.said) if line.get("request_id") == "find-me"]
     assert [(line["logger"], line["level"]) for line in access] == [("foliot.access", "debug")]
-    assert re.fullmatch(r"GET /api/v1/jobs 200 in \d+\.\d ms", access[0]["message"])
+    assert re.fullmatch(r"GET '/api/v1/jobs' 200 in \d+\.\d ms", access[0]["message"])
     (told,) = [line for line in _lines(worker.said) if line["logger"] == "app"]
     assert (told["message"], told["job_id"], told["attempt"]) == ("hello ***", "told", 1)
     assert "4111" not in worker.said
