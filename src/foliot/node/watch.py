@@ -28,7 +28,7 @@ RENEW_EVERY = 3 * SECOND
 CHECK_EVERY = SECOND
 STEP_EVERY = 5 * SECOND
 NOTE_EVERY = SECOND  # how far was read, where nothing came of it
-APART = 0.02  # seconds between two readings, so that under load each has many batches
+APART = 0.05  # seconds between two readings, so that under load each has many batches
 CHUNK = 200
 JOBS = 1000
 

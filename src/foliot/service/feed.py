@@ -35,6 +35,7 @@ JOBS = 1000  # in one load
 MOST_BATCHES = 1000  # that a subscriber may be behind
 MOST_JOBS = 100  # that one subscription names
 KEEP_ALIVE = 15.0
+APART = 0.01  # seconds between two readings, so that under load each has many batches
 LONGEST_WAIT = 1.0  # for news: another node's hint may be lost
 NOW, START = "now", "start"
 
@@ -256,6 +257,7 @@ class Feed:
             self._tailing.set()
             while self._subscriptions and not self._closed:
                 position = await self._hand_on(position)
+                await asyncio.sleep(APART)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LONGEST_WAIT):
                         await self._news.wait()
