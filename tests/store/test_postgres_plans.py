@@ -22,6 +22,7 @@ from foliot.store.postgres import PostgresStore
 from foliot.store.postgres.connections import connect
 from foliot.store.postgres.days import Day
 from foliot.store.postgres.part import SQL
+from tests.postgres_server import Databases
 from tests.store.builders import Scene
 
 ROWS = 1500  # in each place
@@ -279,15 +280,44 @@ def check(plan: Plan, *, bound: int = BOUND, day: str | None = None) -> None:
             assert not table.startswith(("jobs_", "history_", "attempts_")) or table.endswith((day, "kept")), table
 
 
+@pytest.fixture(scope="session")
+def models(postgres: Databases) -> Iterator[dict[str, tuple[str, dict[str, Any]]]]:
+    """Databases that were filled once, with what is asked about them; each test has a copy."""
+    made: dict[str, tuple[str, dict[str, Any]]] = {}
+    yield made
+    for url, _ in made.values():
+        postgres.drop_database(url)
+
+
 @pytest.fixture(params=["true statistics", "statistics of empty tables"])
-async def filled(request: pytest.FixtureRequest, database_url: str) -> AsyncIterator[Filled]:
-    store = PostgresStore(database_url)
+async def filled(
+    request: pytest.FixtureRequest, postgres: Databases, models: dict[str, tuple[str, dict[str, Any]]]
+) -> AsyncIterator[Filled]:
+    if request.param not in models:
+        url = postgres.create_database()
+        models[request.param] = url, await _fill(url, emptied=request.param == "statistics of empty tables")
+    model, known = models[request.param]
+    url = postgres.create_database(model)
+    store = PostgresStore(url)
     await store.open()
-    connection = await connect(database_url)
+    connection = await connect(url)
+    filled = Filled(Scene(store, await store.now()), connection)
+    vars(filled).update(known)
+    yield filled
+    await connection.close()
+    await store.close()
+    postgres.drop_database(url)
+
+
+async def _fill(url: str, *, emptied: bool) -> dict[str, Any]:
+    """What is asked about a database that this fills."""
+    store = PostgresStore(url)
+    await store.open()
+    connection = await connect(url)
     for table in (*NARROW, "queues"):
         await connection.execute(f"alter table {table} set (autovacuum_enabled = off)")
     filled = Filled(Scene(store, await store.now()), connection)
-    if request.param == "statistics of empty tables":
+    if emptied:
         # Tables that had rows and have none now: their pages are there, their rows are not.
         await filled.fill()
         for table in (*NARROW, "history", "jobs"):
@@ -299,9 +329,9 @@ async def filled(request: pytest.FixtureRequest, database_url: str) -> AsyncIter
     else:
         await filled.fill()
         await connection.execute("vacuum analyze")
-    yield filled
     await connection.close()
     await store.close()
+    return {name: value for name, value in vars(filled).items() if name not in ("scene", "connection")}
 
 
 NARROW = (

@@ -17,9 +17,9 @@ from tests.store.builders import Scene
 from tests.store.contract.test_queue_order import put_in_order
 from tests.store.contract.test_queues import jobs_in, put
 from tests.store.contract.test_watch import a_delivery, add, an_incident
-from tests.store.test_postgres_plans import ASKED, HUGE, ROWS, Filled, check, filled, steps, visited, ways
+from tests.store.test_postgres_plans import ASKED, HUGE, ROWS, Filled, check, filled, models, steps, visited, ways
 
-__all__ = ["filled"]
+__all__ = ["filled", "models"]
 
 TABLES = ("definitions", "posts", "incidents", "deliveries", "lateness")
 
