@@ -17,7 +17,7 @@ run: .venv/run.stamp ## start a server (ARGS="..." goes to foliot serve)
 	@exec $(BIN)/foliot serve $(ARGS)
 
 test: .venv/dev.stamp ## run the tests (ARGS="-k name" goes to pytest)
-	$(BIN)/pytest -n $(JOBS) $(ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 check: .venv/dev.stamp ## format, lint, types, layers, dependencies, spelling, coverage of the core
 	@echo "== ruff format" && $(BIN)/ruff format --check .
