@@ -340,3 +340,9 @@ async def test_a_node_that_stops_waits_for_what_is_being_read(world: World) -> N
     async with following(world):
         world.services.feed.close()
         await world.services.feed.drain()
+
+
+async def test_silence_does_not_step_over_what_the_tail_has_not_brought_yet(world: World) -> None:
+    before = await world.store.feed_end()
+    await world.submit()
+    assert await world.services.feed._forward(before) == before

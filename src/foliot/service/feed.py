@@ -130,9 +130,9 @@ class Subscription:
 
     async def take(self) -> list[Page]:
         """What has come, or nothing after a while of silence."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(KEEP_ALIVE):
-                await self._news.wait()
+        alarm = asyncio.get_running_loop().call_later(KEEP_ALIVE, self._news.set)
+        await self._news.wait()
+        alarm.cancel()
         pages = list(self._pages)
         self.clear()
         return pages
@@ -225,15 +225,17 @@ class Feed:
                 position = reading.position
                 if not reading.more:
                     break
-            while not self._closed and not subscription.behind:
-                pages = [page for page in await subscription.take() if not position.covers(page.batch)]
+            while not self._closed:
+                pages = await subscription.take()
+                if subscription.behind:
+                    return
                 for page in pages:
-                    if chunk := page.chunk(selection, position, self._sealer):
-                        yield chunk
-                    position = position.after(page.batch)
-                if not pages and not subscription.behind:
-                    position = await self._forward(position)
-                    yield _mark(position)
+                    if not position.covers(page.batch):
+                        if chunk := page.chunk(selection, position, self._sealer):
+                            yield chunk
+                        position = position.after(page.batch)
+                if not pages:  # silence: a word all the same
+                    yield _mark(position := await self._forward(position))
         finally:
             self._subscriptions.discard(subscription)
 
