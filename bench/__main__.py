@@ -20,10 +20,11 @@ from bench.site import Broken
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
 EXAMPLES = """examples:
-  python -m bench                                   all but the long ones, on both stores (about eight minutes)
+  python -m bench                                   all but the long ones, on both stores (about eleven minutes)
   python -m bench --quick --store sqlite            a first look (under a minute)
   python -m bench --only drain,late --repeat 3      medians of three rounds
   python -m bench --only queues,graphs              what rules cost, and how soon dependents start
+  python -m bench --only watch,events               what being watched costs, and how soon it tells
   python -m bench --only time --long                all about time: a million jobs waiting, 100,000 due in a minute
   python -m bench --only late --waiting 1000000     lateness beside a million waiting jobs, and what those cost
   python -m bench --long --save                     everything; keep the result in bench/RESULTS.md

@@ -32,7 +32,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     claims: int = 20_000  # jobs of one backlog under rules
     claim_rounds: int = 3
     graphs: int = 300
-    watched: int = 20_000  # jobs of one backlog, with and without somebody on watch
+    watched: int = 50_000  # jobs of one backlog, with and without somebody on watch
     watch_rounds: int = 5
     events: int = 1000
 
