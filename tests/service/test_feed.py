@@ -346,3 +346,20 @@ async def test_silence_does_not_step_over_what_the_tail_has_not_brought_yet(worl
     before = await world.store.feed_end()
     await world.submit()
     assert await world.services.feed._forward(before) == before
+
+
+async def test_a_stream_is_kept_alive_also_while_much_happens_that_it_did_not_ask_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = world.services.feed
+    async with aclosing(feed.follow(await feed.select(ADMIN, statuses=["failed"]), feed.begin(None))) as chunks:
+        first = await anext(chunks)
+        monkeypatch.setattr(feed_module, "KEEP_ALIVE", 3600)  # no silence is ever that long
+        waiting = asyncio.ensure_future(anext(chunks))
+        await world.submit()
+        done, _ = await asyncio.wait({waiting}, timeout=0.1)
+        assert not done
+        monkeypatch.setattr(feed_module, "KEEP_ALIVE", 0)
+        await world.submit()
+        assert await waiting != first
+        assert await anext(chunks) != first

@@ -14,9 +14,9 @@ from contextlib import suppress
 
 import msgspec
 
-from foliot.clock import Clock
+from foliot.clock import Clock, monotonic
 from foliot.domain.access import Caller
-from foliot.domain.duration import Micros
+from foliot.domain.duration import SECOND, Micros
 from foliot.domain.errors import BadInput, Conflict, FoliotError, Gone
 from foliot.domain.feed import ALL_STATUSES, Batch, Position, mask_of, read_position
 from foliot.domain.ids import JobKey
@@ -225,6 +225,7 @@ class Feed:
                 position = reading.position
                 if not reading.more:
                     break
+            silent_since = monotonic()
             while not self._closed:
                 pages = await subscription.take()
                 if subscription.behind:
@@ -233,9 +234,13 @@ class Feed:
                     if not position.covers(page.batch):
                         if chunk := page.chunk(selection, position, self._sealer):
                             yield chunk
+                            silent_since = monotonic()
                         position = position.after(page.batch)
-                if not pages:  # silence: a word all the same
-                    yield _mark(position := await self._forward(position))
+                if not pages:
+                    position = await self._forward(position)
+                if not pages or monotonic() - silent_since >= KEEP_ALIVE * SECOND:  # though others are told of much
+                    yield _mark(position)
+                    silent_since = monotonic()
         finally:
             self._subscriptions.discard(subscription)
 
