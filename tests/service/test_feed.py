@@ -337,9 +337,12 @@ async def test_where_the_record_can_not_be_read_streams_end_and_may_come_again(
 
 
 async def test_a_node_that_stops_waits_for_what_is_being_read(world: World) -> None:
-    async with following(world):
+    async with following(world) as follower:
         world.services.feed.close()
         await world.services.feed.drain()
+        assert world.services.feed._tail is None
+        with pytest.raises(StopAsyncIteration):
+            await follower.next()
 
 
 async def test_silence_does_not_step_over_what_the_tail_has_not_brought_yet(world: World) -> None:
